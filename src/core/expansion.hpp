@@ -1,0 +1,210 @@
+// Kernel expansions f_c(x) = sum_j a_jc k(x_j, x), learnt one row at a time.
+//
+// Everything but the rule that learns from a round is here; the rules are in rules.hpp. Dense rows are measured eight at a time
+// against the stored points; when a point is stored meanwhile, its column is measured again for the rows left, by the same
+// operations, so the result is that of one row at a time to the bit.
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernel.hpp"
+#include "loss.hpp"
+
+namespace KS_MODULE {
+
+// splitmix64; the whole state is one number.
+struct Random {
+  uint64_t state = 0;
+  static uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  explicit Random(uint64_t seed = 0) : state(mix(seed + 0x9E3779B97F4A7C15u)) {}
+  double uniform() { return double(mix(state += 0x9E3779B97F4A7C15u) >> 11) * 0x1p-53; }
+  int64_t slot(int64_t n) { return std::min(n - 1, int64_t(uniform() * double(n))); }
+};
+
+// What a learner is told once: the task and the hyper-parameters its rule reads.
+struct Settings {
+  int64_t width = 0, outputs = 1, budget = 0;  // budget: how many points at most
+  bool grows = false;                          // storage grows with use (no budget in the algorithm)
+  bool regression = false;
+  Loss loss;
+  double eta = 0, lambda = 0, C = 0, clip = 0;
+  std::string variant;
+};
+
+enum class Stop { done, full, not_finite };
+
+template <class T> struct Round {
+  const Rows<T>& rows;
+  int64_t i;
+  const T* k;                                  // kernel values against the stored points
+  const T* f;                                  // scores before learning, one an output
+  double target, weight;
+};
+
+template <class T> class Expansion {
+ public:
+  using Rule = bool (*)(Expansion&, const Round<T>&);  // false: no room for the point, and nothing was changed
+  Settings set;
+  Points<T> points;
+  std::vector<Array<T>> weights;               // one array over the slots for each output
+  std::vector<int64_t> born;                   // when each slot was filled
+  Random random;
+  int64_t clock = 0;                           // points stored so far
+  double mistakes = 0, ledger = 0;             // Forgetron's M and Q
+  std::vector<double> inverse;                 // Projectron's K^-1, budget x budget
+  std::vector<double> slopes;                  // scratch of the rules: one an output
+
+  Expansion(Settings s, Kernel<T> kernel, Rule rule, bool keeps_inverse, uint64_t seed)
+      : set(std::move(s)), random(seed), slopes(size_t(set.outputs)), rule_(rule) {
+    int64_t start = set.grows ? std::min<int64_t>(set.budget, 64) : set.budget;
+    points = Points<T>(std::move(kernel), set.width, start);
+    for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(points.slots()));
+    born.assign(size_t(points.slots()), 0);
+    if (keeps_inverse) inverse.assign(size_t(set.budget * set.budget), 0.0);
+  }
+
+  bool full() const { return points.count >= set.budget; }
+  bool no_room() const { return set.grows && full(); }
+
+  size_t nbytes() const {
+    size_t total = points.nbytes() + born.size() * sizeof(int64_t) + inverse.size() * sizeof(double);
+    for (const auto& w : weights) total += w.nbytes();
+    return total;
+  }
+
+  void score(const Rows<T>& rows, double* out) {
+    for (int64_t i = 0; i < rows.n; ++i) {
+      const T* k = kernel_row(rows, i, rows.n);
+      for (int64_t c = 0; c < set.outputs; ++c) out[i * set.outputs + c] = double(output(c, k));
+    }
+    block_end_ = 0;
+  }
+
+  // Predict then learn rows from .. rows.n - 1; out gets the scores. Stops early after the row that fills the budget if
+  // `stop_when_full`, before a row whose score is not finite, and before a row that would need more than max_size points.
+  // Returns the row to go on with.
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out,
+              bool stop_when_full, Stop& why) {
+    struct Guard {
+      int64_t& end;
+      ~Guard() { end = 0; }
+    } guard{block_end_};
+    std::vector<T> f(size_t(set.outputs));
+    why = Stop::done;
+    for (int64_t i = from; i < rows.n; ++i) {
+      const T* k = kernel_row(rows, i, rows.n);
+      for (int64_t c = 0; c < set.outputs; ++c) {
+        f[size_t(c)] = output(c, k);
+        out[i * set.outputs + c] = double(f[size_t(c)]);
+        if (!std::isfinite(f[size_t(c)])) {
+          why = Stop::not_finite;
+          return i;
+        }
+      }
+      double weight = sample_weights ? sample_weights[i] : 1.0;
+      if (weight == 0) continue;
+      if (!rule_(*this, Round<T>{rows, i, k, f.data(), targets[i], weight})) {
+        why = Stop::full;
+        return i;
+      }
+      if (stop_when_full && full()) {
+        why = Stop::full;
+        return i + 1;
+      }
+    }
+    return rows.n;
+  }
+
+  // Stores row i in a slot (count: a new one) with weight zero, and measures it against the rows left in the block.
+  void place(int64_t slot, const Rows<T>& rows, int64_t i) {
+    if (slot >= points.slots()) {
+      int64_t capacity = std::min(set.budget, points.slots() * 2);
+      points.grow(capacity);
+      for (auto& w : weights) {
+        Array<T> bigger(size_t(points.slots()));
+        std::memcpy(bigger.data(), w.data(), w.nbytes());
+        w = std::move(bigger);
+      }
+      born.resize(size_t(points.slots()), 0);
+      block_end_ = i + 1;                      // measures have the old stride: measure the next row anew
+    }
+    points.put(slot, rows, i);
+    for (auto& w : weights) w[size_t(slot)] = 0;
+    born[size_t(slot)] = clock++;
+    if (rows.sparse() || points.kernel.callback) return;
+    switch (points.kernel.form()) {
+      case Form::product: return patch<Form::product>(slot, rows, i);
+      case Form::square_distance: return patch<Form::square_distance>(slot, rows, i);
+      default: return patch<Form::absolute_distance>(slot, rows, i);
+    }
+  }
+
+  int64_t oldest() const {
+    return std::min_element(born.begin(), born.begin() + points.count) - born.begin();
+  }
+
+  T output(int64_t c, const T* k) const { return dot(weights[size_t(c)].data(), k, size_t(points.tiles())); }
+
+  // Kernel values of a stored point against all stored points.
+  const T* stored_row(int64_t slot) {
+    row_.resize(size_t(set.width));
+    for (int64_t d = 0; d < set.width; ++d) row_[size_t(d)] = points.panel.at(slot, d);
+    Rows<T> one{1, set.width, row_.data()};
+    reserve(stored_, points.slots());
+    points.measure(one, 0, 1, points.tiles(), stored_.data(), points.slots());
+    points.values(stored_.data(), stored_.data(), points.tiles());
+    return stored_.data();
+  }
+
+ private:
+  static constexpr int64_t kBlock = 8;
+
+  static void reserve(Array<T>& a, int64_t n) {
+    if (int64_t(a.size()) < n) a = Array<T>(size_t(n));
+  }
+
+  const T* kernel_row(const Rows<T>& rows, int64_t i, int64_t end) {
+    int64_t stride = points.slots();
+    if (i >= block_end_) {
+      bool alone = rows.sparse() || points.kernel.callback;
+      block_start_ = i;
+      block_end_ = alone ? i + 1 : std::min(end, i + kBlock);
+      reserve(measures_, kBlock * stride);
+      reserve(values_, stride);
+      points.measure(rows, i, block_end_ - i, points.tiles(), measures_.data(), stride);
+      measured_ = points.tiles();
+    }
+    const T* measures = measures_.data() + (i - block_start_) * stride;
+    points.values(measures, values_.data(), points.tiles());
+    return values_.data();
+  }
+
+  template <Form F> void patch(int64_t slot, const Rows<T>& rows, int64_t i) {
+    int64_t stride = points.slots(), left = block_end_ - i - 1;
+    if (left <= 0) return;
+    if (points.tiles() > measured_) {          // a tile was opened: clear what an earlier block left there
+      for (int64_t r = 0; r < kBlock; ++r)
+        std::fill_n(measures_.data() + r * stride + measured_ * kLine<T>, kLine<T>, T(0));
+      measured_ = points.tiles();
+    }
+    T acc[kBlock] = {};
+    const T* x = rows.row(i);
+    for (int64_t d = 0; d < set.width; ++d)
+      for (int64_t r = 0; r < left; ++r) acc[r] = term<F>(x[(r + 1) * set.width + d], x[d], acc[r]);
+    for (int64_t r = 0; r < left; ++r) measures_[size_t((i + 1 + r - block_start_) * stride + slot)] = acc[r];
+  }
+
+  Rule rule_;
+  int64_t block_start_ = 0, block_end_ = 0, measured_ = 0;
+  Array<T> measures_, values_, stored_;
+  std::vector<T> row_;
+};
+
+}  // namespace KS_MODULE

@@ -1,0 +1,172 @@
+// Kernels, and a set of stored points with the kernel values of rows against it.
+#pragma once
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "panel.hpp"
+
+namespace KS_MODULE {
+
+template <class T> struct Kernel {
+  enum Kind { gaussian, laplacian, polynomial, linear, callable };
+  // Fills out[0..n) with k(x, points[j]); x is dense, points are n x width.
+  using Callback = std::function<void(const T* x, int64_t width, const T* points, int64_t n, T* out)>;
+
+  Kind kind = gaussian;
+  T gamma = 1, offset = 0;
+  int degree = 1;
+  Callback callback;
+
+  static Kernel named(const std::string& name, double gamma, double offset, int degree) {
+    const char* names[] = {"gaussian", "laplacian", "polynomial", "linear", "callable"};
+    for (int k = 0; k < 5; ++k)
+      if (name == names[k]) return {Kind(k), T(gamma), T(offset), degree, {}};
+    throw std::invalid_argument("unknown kernel '" + name + "'");
+  }
+
+  Form form() const {
+    return kind == gaussian    ? Form::square_distance
+           : kind == laplacian ? Form::absolute_distance
+                               : Form::product;
+  }
+
+  // Calls loop(f), f taking a vector of distances or products to kernel values; the kind is resolved once.
+  template <class Loop> void with_value(Loop loop) const {
+    T g = gamma, o = offset;
+    int n = degree;
+    if (kind == gaussian || kind == laplacian)
+      loop([g](Vec<T> v) { return exp<T>(v * -g); });
+    else if (kind == polynomial)
+      loop([g, o, n](Vec<T> v) {
+        Vec<T> base = v * g + o, power = base;
+        for (int d = 1; d < n; ++d) power = power * base;
+        return power;
+      });
+    else
+      loop([](Vec<T> v) { return v; });
+  }
+};
+
+// Points in slots 0 .. count - 1 of a panel; slots beyond hold zeros or leftovers, and whoever uses them gives them weight 0.
+template <class T> class Points {
+ public:
+  Kernel<T> kernel;
+  Panel<T> panel;
+  Array<T> diagonal;                        // k(x_j, x_j)
+  int64_t count = 0;
+
+  Points() = default;
+  Points(Kernel<T> k, int64_t width, int64_t capacity)
+      : kernel(std::move(k)), panel(width, capacity), diagonal(panel.slots()), norms_(panel.slots()) {
+    if (kernel.callback) flat_ = Array<T>(size_t(panel.slots() * width));
+  }
+
+  int64_t tiles() const { return (count + kLine<T> - 1) / kLine<T>; }
+  int64_t slots() const { return panel.slots(); }
+  size_t nbytes() const { return panel.nbytes() + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes(); }
+
+  void put(int64_t slot, const Rows<T>& rows, int64_t i) {
+    panel.put(slot, rows, i);
+    norms_[slot] = norm(rows, i);
+    diagonal[slot] = self(rows, i);
+    if (kernel.callback)
+      for (int64_t d = 0; d < panel.width(); ++d) flat_[slot * panel.width() + d] = panel.at(slot, d);
+    if (slot >= count) count = slot + 1;
+  }
+
+  void grow(int64_t capacity) {
+    panel.grow(capacity);
+    auto extend = [](Array<T>& a, size_t n) {
+      Array<T> b(n);
+      if (a.size()) std::memcpy(b.data(), a.data(), a.nbytes());
+      a = std::move(b);
+    };
+    extend(diagonal, panel.slots());
+    extend(norms_, panel.slots());
+    if (kernel.callback) extend(flat_, size_t(panel.slots() * panel.width()));
+  }
+
+  // Measures (distance, product; kernel value for a callable) of rows i .. i + n - 1 against the first `tiles` tiles.
+  void measure(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride) const {
+    if (kernel.callback) {
+      for (int64_t r = 0; r < n; ++r) call(rows, i + r, out + r * stride);
+    } else if (!rows.sparse()) {
+      switch (kernel.form()) {
+        case Form::product: return panel.template dense<Form::product>(rows, i, n, tiles, out, stride);
+        case Form::square_distance: return panel.template dense<Form::square_distance>(rows, i, n, tiles, out, stride);
+        default: return panel.template dense<Form::absolute_distance>(rows, i, n, tiles, out, stride);
+      }
+    } else {
+      for (int64_t r = 0; r < n; ++r) sparse(rows, i + r, tiles, out + r * stride);
+    }
+  }
+
+  void values(const T* measures, T* k, int64_t tiles) const {
+    kernel.with_value([=](auto value) {
+      for (int64_t t = 0; t < tiles; ++t) {
+        Line<T> line = Line<T>::at(measures + t * kLine<T>);
+        line.apply(value);
+        line.to(k + t * kLine<T>);
+      }
+    });
+  }
+
+  // k(x_i, x_i)
+  T self(const Rows<T>& rows, int64_t i) const {
+    if (kernel.callback) {
+      std::vector<T> x = flat(rows, i);
+      T value = 0;
+      kernel.callback(x.data(), panel.width(), x.data(), 1, &value);
+      return value;
+    }
+    if (kernel.kind == Kernel<T>::gaussian || kernel.kind == Kernel<T>::laplacian) return T(1);
+    T square = rows.square(i);
+    if (kernel.kind == Kernel<T>::linear) return square;
+    T base = kernel.gamma * square + kernel.offset, power = base;
+    for (int d = 1; d < kernel.degree; ++d) power *= base;
+    return power;
+  }
+
+ private:
+  T norm(const Rows<T>& rows, int64_t i) const {
+    if (kernel.form() == Form::square_distance) return rows.square(i);
+    T s = 0;
+    if (kernel.form() == Form::absolute_distance) rows.each(i, [&](int64_t, T v) { s += std::abs(v); });
+    return s;
+  }
+
+  void sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
+    if (kernel.form() == Form::absolute_distance) {
+      panel.template sparse<Form::absolute_distance>(rows, i, tiles, out);
+      for (int64_t j = 0; j < tiles * kLine<T>; ++j) out[j] += norms_[j];
+      return;
+    }
+    panel.template sparse<Form::product>(rows, i, tiles, out);
+    if (kernel.form() == Form::square_distance) {
+      T square = rows.square(i);
+      for (int64_t j = 0; j < tiles * kLine<T>; ++j) {
+        T d = square + norms_[j] - 2 * out[j];
+        out[j] = d < 0 ? T(0) : d;
+      }
+    }
+  }
+
+  std::vector<T> flat(const Rows<T>& rows, int64_t i) const {
+    std::vector<T> x(size_t(panel.width()), T(0));
+    rows.each(i, [&](int64_t d, T v) { x[size_t(d)] = v; });
+    return x;
+  }
+
+  void call(const Rows<T>& rows, int64_t i, T* out) const {
+    if (count == 0) return;
+    std::vector<T> x = flat(rows, i);
+    kernel.callback(x.data(), panel.width(), flat_.data(), count, out);
+  }
+
+  Array<T> norms_;                          // |x_j|^2 or |x_j|_1, for sparse rows
+  Array<T> flat_;                           // the points as rows, for a callable kernel only
+};
+
+}  // namespace KS_MODULE

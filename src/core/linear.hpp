@@ -1,0 +1,67 @@
+// Passive-aggressive learning of a linear model over the inputs.
+#pragma once
+#include "rules.hpp"
+
+namespace KS_MODULE {
+
+template <class T> class Linear {
+ public:
+  Settings set;
+  std::vector<Array<T>> weights;               // one an output, over the inputs
+
+  explicit Linear(Settings s) : set(std::move(s)) {
+    for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(set.width));
+  }
+
+  size_t nbytes() const {
+    size_t total = 0;
+    for (const auto& w : weights) total += w.nbytes();
+    return total;
+  }
+
+  void score(const Rows<T>& rows, double* out) const {
+    for (int64_t i = 0; i < rows.n; ++i)
+      for (int64_t c = 0; c < set.outputs; ++c) out[i * set.outputs + c] = double(output(c, rows, i));
+  }
+
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
+    std::vector<T> f(size_t(set.outputs));
+    why = Stop::done;
+    for (int64_t i = from; i < rows.n; ++i) {
+      for (int64_t c = 0; c < set.outputs; ++c) {
+        f[size_t(c)] = output(c, rows, i);
+        out[i * set.outputs + c] = double(f[size_t(c)]);
+        if (!std::isfinite(f[size_t(c)])) {
+          why = Stop::not_finite;
+          return i;
+        }
+      }
+      double weight = sample_weights ? sample_weights[i] : 1.0, violation;
+      if (weight == 0) continue;
+      Margin m = aim(set, f.data(), targets[i], violation);
+      if (violation <= 0) continue;
+      double tau = passive_aggressive_step(set, violation, double(rows.square(i)), weight);
+      m.each([&](int64_t c, double u) {
+        T step = T(tau * u);
+        rows.each(i, [&](int64_t d, T v) { weights[size_t(c)][size_t(d)] += step * v; });
+      });
+    }
+    return rows.n;
+  }
+
+ private:
+  T output(int64_t c, const Rows<T>& rows, int64_t i) const {
+    const T* w = weights[size_t(c)].data();
+    T s = 0;
+    int64_t lined = rows.sparse() ? 0 : rows.width / kLine<T>;
+    if (rows.sparse())
+      rows.each(i, [&](int64_t d, T v) { s += v * w[d]; });
+    else
+      s = dot(w, rows.row(i), size_t(lined));
+    if (!rows.sparse())
+      for (int64_t d = lined * kLine<T>; d < rows.width; ++d) s += w[d] * rows.row(i)[d];
+    return s;
+  }
+};
+
+}  // namespace KS_MODULE

@@ -1,0 +1,177 @@
+// Linear models over an explicit map, w . z(x): Nystrom features of fixed landmarks, or Fourier features.
+//
+// The map is fixed while the core runs, so it is computed for a block of rows at once; the steps on w follow row by row.
+#pragma once
+#include <memory>
+
+#include "rules.hpp"
+
+namespace KS_MODULE {
+
+// z(x) for a block of rows.
+template <class T> class Map {
+ public:
+  static constexpr int64_t kBlock = 64;
+  virtual ~Map() = default;
+  virtual int64_t lines() const = 0;           // lines of z
+  virtual size_t nbytes() const = 0;
+  virtual void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) = 0;
+};
+
+// z(x) = M k(x), M = D^-1/2 V^T of the landmarks' kernel matrix, or any other matrix.
+template <class T> class LandmarkMap : public Map<T> {
+ public:
+  Points<T> landmarks;
+  Panel<T> matrix;                             // "points" are features, "columns" landmarks
+
+  // `to_features` is rank x landmarks.
+  LandmarkMap(Kernel<T> kernel, const Rows<T>& points, const T* to_features, int64_t rank)
+      : landmarks(std::move(kernel), points.width, points.n) {
+    for (int64_t j = 0; j < points.n; ++j) landmarks.put(j, points, j);
+    matrix = Panel<T>(landmarks.slots(), rank);
+    for (int64_t f = 0; f < rank; ++f)
+      for (int64_t j = 0; j < points.n; ++j) matrix.at(f, j) = to_features[f * points.n + j];
+    kernel_block_ = Array<T>(size_t(Map<T>::kBlock * landmarks.slots()));
+  }
+  int64_t lines() const override { return matrix.slots() / kLine<T>; }
+  size_t nbytes() const override { return landmarks.nbytes() + matrix.nbytes(); }
+  void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
+    int64_t stride = landmarks.slots(), tiles = landmarks.tiles();
+    landmarks.measure(rows, i, n, tiles, kernel_block_.data(), stride);
+    for (int64_t r = 0; r < n; ++r)
+      landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
+    Rows<T> k{n, stride, kernel_block_.data()};
+    matrix.template dense<Form::product>(k, 0, n, lines(), z, matrix.slots());
+  }
+
+ private:
+  Array<T> kernel_block_;
+};
+
+// z(x) = sqrt(1/m) [cos(W x), sin(W x)]
+template <class T> class FourierMap : public Map<T> {
+ public:
+  Panel<T> frequencies;
+  int64_t pairs;
+
+  // `w` is width x pairs.
+  FourierMap(const T* w, int64_t width, int64_t pairs_) : frequencies(width, pairs_), pairs(pairs_) {
+    for (int64_t d = 0; d < width; ++d)
+      for (int64_t p = 0; p < pairs; ++p) frequencies.at(p, d) = w[d * pairs + p];
+    angles_ = Array<T>(size_t(Map<T>::kBlock * frequencies.slots()));
+  }
+  int64_t lines() const override { return 2 * tiles(); }
+  size_t nbytes() const override { return frequencies.nbytes(); }
+  void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
+    int64_t stride = frequencies.slots();
+    if (rows.sparse())
+      for (int64_t r = 0; r < n; ++r)
+        frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
+    else
+      frequencies.template dense<Form::product>(rows, i, n, tiles(), angles_.data(), stride);
+    for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, z + r * 2 * stride);
+  }
+
+ private:
+  int64_t tiles() const { return frequencies.slots() / kLine<T>; }
+  void turn(const T* angle, T* z) const {
+    const T amplitude = T(std::sqrt(1.0 / double(pairs)));
+    constexpr int step = kLine<T> / kVecs<T>;
+    for (int64_t p = 0; p < frequencies.slots(); p += step) {
+      Vec<T> s, c, a = load<T>(angle + p);
+      sincos<T>(a, s, c);
+      store<T>(z + p, c * amplitude);
+      store<T>(z + frequencies.slots() + p, s * amplitude);
+      for (int64_t q = p; q < p + step; ++q) {
+        if (!(std::abs(angle[q]) < Reduce<T>::trig_limit)) {
+          z[q] = std::cos(angle[q]) * amplitude;
+          z[frequencies.slots() + q] = std::sin(angle[q]) * amplitude;
+        }
+        if (q >= pairs) z[q] = z[frequencies.slots() + q] = 0;
+      }
+    }
+  }
+  Array<T> angles_;
+};
+
+template <class T> class Mapped {
+ public:
+  Settings set;
+  std::unique_ptr<Map<T>> map;
+  std::vector<Array<T>> weights;               // one an output
+
+  Mapped(Settings s, std::unique_ptr<Map<T>> m) : set(std::move(s)), map(std::move(m)), slopes_(size_t(set.outputs)) {
+    for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(map->lines() * kLine<T>));
+    block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
+  }
+
+  size_t nbytes() const {
+    size_t total = map->nbytes();
+    for (const auto& w : weights) total += w.nbytes();
+    return total;
+  }
+
+  // z of all rows, one after the other, without padding lines of other rows.
+  void features(const Rows<T>& rows, T* out) {
+    for (int64_t i = 0; i < rows.n; i += Map<T>::kBlock) {
+      int64_t n = std::min(Map<T>::kBlock, rows.n - i);
+      map->features(rows, i, n, block_.data());
+      std::memcpy(out + i * stride(), block_.data(), size_t(n * stride()) * sizeof(T));
+    }
+  }
+  int64_t stride() const { return map->lines() * kLine<T>; }
+
+  void score(const Rows<T>& rows, double* out) {
+    each(rows, 0, [&](int64_t i, const T* z) {
+      for (int64_t c = 0; c < set.outputs; ++c) out[i * set.outputs + c] = double(output(c, z));
+      return true;
+    });
+  }
+
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
+    std::vector<T> f(size_t(set.outputs));
+    int64_t at = rows.n;
+    why = Stop::done;
+    each(rows, from, [&](int64_t i, const T* z) {
+      for (int64_t c = 0; c < set.outputs; ++c) {
+        f[size_t(c)] = output(c, z);
+        out[i * set.outputs + c] = double(f[size_t(c)]);
+        if (!std::isfinite(f[size_t(c)])) {
+          why = Stop::not_finite;
+          at = i;
+          return false;
+        }
+      }
+      double weight = sample_weights ? sample_weights[i] : 1.0;
+      if (weight != 0) learn(Round<T>{rows, i, z, f.data(), targets[i], weight});
+      return true;
+    });
+    return at;
+  }
+
+ private:
+  T output(int64_t c, const T* z) const { return dot(weights[size_t(c)].data(), z, size_t(map->lines())); }
+
+  template <class F> void each(const Rows<T>& rows, int64_t from, F visit) {
+    for (int64_t i = from; i < rows.n; i += Map<T>::kBlock) {
+      int64_t n = std::min(Map<T>::kBlock, rows.n - i);
+      map->features(rows, i, n, block_.data());
+      for (int64_t r = 0; r < n; ++r)
+        if (!visit(i + r, block_.data() + r * stride())) return;
+    }
+  }
+
+  void learn(const Round<T>& r) {
+    size_t lines = size_t(map->lines());
+    loss_slopes(set, r, slopes_);
+    for (size_t c = 0; c < weights.size(); ++c) {
+      if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), lines);
+      if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), lines);
+    }
+  }
+
+  Array<T> block_;
+  std::vector<double> slopes_;
+};
+
+}  // namespace KS_MODULE

@@ -1,0 +1,120 @@
+// Stored points, and the products or distances of rows with all of them.
+//
+// Points stand in tiles of one line: tile j holds points j L .. j L + L - 1 as width x L numbers, so that lanes run over points
+// and a tile is contiguous. Each product is one chain of operations over the columns in order, whatever the tiling.
+#pragma once
+#include "rows.hpp"
+#include "simd.hpp"
+
+namespace KS_MODULE {
+
+enum class Form { product, square_distance, absolute_distance };
+
+template <Form F, class T> inline T term(T x, T p, T acc) {
+  if constexpr (F == Form::product) return acc + x * p;
+  T d = x - p;
+  if constexpr (F == Form::square_distance) return acc + d * d;
+  return acc + std::abs(d);
+}
+
+template <class T> class Panel {
+ public:
+  Panel() = default;
+  Panel(int64_t width, int64_t capacity)
+      : width_(width), tiles_((capacity + kLine<T> - 1) / kLine<T>), data_(size_t(width * tiles_ * kLine<T>)) {}
+
+  int64_t width() const { return width_; }
+  int64_t slots() const { return tiles_ * kLine<T>; }
+  size_t nbytes() const { return data_.nbytes(); }
+
+  T& at(int64_t slot, int64_t column) { return data_[((slot / kLine<T>)*width_ + column) * kLine<T> + slot % kLine<T>]; }
+  T at(int64_t slot, int64_t column) const { return const_cast<Panel*>(this)->at(slot, column); }
+
+  void put(int64_t slot, const Rows<T>& rows, int64_t i) {
+    if (rows.sparse())
+      for (int64_t d = 0; d < width_; ++d) at(slot, d) = 0;
+    rows.each(i, [&](int64_t d, T v) { at(slot, d) = v; });
+  }
+
+  void grow(int64_t capacity) {
+    Panel bigger(width_, capacity);
+    if (data_.size()) std::memcpy(bigger.data_.data(), data_.data(), data_.nbytes());
+    *this = std::move(bigger);
+  }
+
+  // out[r * stride + slot] for rows i .. i + n - 1 and the first `tiles` tiles. Distances of sparse rows are not made here:
+  // see Kernel::measure.
+  template <Form F> void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride) const {
+    constexpr int R = kVectorBytes == 16 ? 2 : 4, N = kVectorBytes == 64 ? 2 : 1;
+    constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
+    int64_t t = 0, grouped = n / R * R;
+    for (; t + N <= tiles; t += N)
+      for (int64_t r = 0; r < grouped; r += R) micro<F, R, N>(rows, i + r, t, out + r * stride, stride);
+    for (; t < tiles; ++t)
+      for (int64_t r = 0; r < grouped; r += R) micro<F, R, 1>(rows, i + r, t, out + r * stride, stride);
+    for (int64_t r = grouped; r < n; ++r) {
+      for (t = 0; t + single <= tiles; t += single) micro<F, 1, single>(rows, i + r, t, out + r * stride, stride);
+      for (; t < tiles; ++t) micro<F, 1, 1>(rows, i + r, t, out + r * stride, stride);
+    }
+  }
+
+  // Product (or sum of |x - p| - |p|, which is 0 where x is) over the stored entries of sparse row i.
+  template <Form F> void sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
+    constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
+    int64_t t = 0;
+    for (; t + single <= tiles; t += single) gather<F, single>(rows, i, t, out);
+    for (; t < tiles; ++t) gather<F, 1>(rows, i, t, out);
+  }
+
+ private:
+  template <Form F, int R, int N>
+  void micro(const Rows<T>& rows, int64_t i, int64_t tile, T* out, int64_t stride) const {
+    Line<T> acc[R][N];
+    for (auto& a : acc)
+      for (auto& l : a) l = Line<T>::zero();
+    const T* x = rows.row(i);
+    const T* p = data_.data() + tile * width_ * kLine<T>;
+    for (int64_t d = 0; d < width_; ++d)
+      for (int n = 0; n < N; ++n) {
+        Line<T> point = Line<T>::at(p + (n * width_ + d) * kLine<T>);
+        for (int r = 0; r < R; ++r) accumulate<F>(acc[r][n], splat<T>(x[r * rows.width + d]), point);
+      }
+    for (int r = 0; r < R; ++r)
+      for (int n = 0; n < N; ++n) acc[r][n].to(out + r * stride + (tile + n) * kLine<T>);
+  }
+
+  template <Form F, int N> void gather(const Rows<T>& rows, int64_t i, int64_t tile, T* out) const {
+    Line<T> acc[N];
+    for (auto& l : acc) l = Line<T>::zero();
+    const T* p = data_.data() + tile * width_ * kLine<T>;
+    for (int64_t e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
+      Vec<T> x = splat<T>(rows.values[e]);
+      for (int n = 0; n < N; ++n) {
+        Line<T> point = Line<T>::at(p + (n * width_ + rows.indices[e]) * kLine<T>);
+        accumulate<F>(acc[n], x, point);
+        if constexpr (F == Form::absolute_distance)
+          for (int v = 0; v < kVecs<T>; ++v) acc[n].v[v] -= absolute<T>(point.v[v]);
+      }
+    }
+    for (int n = 0; n < N; ++n) acc[n].to(out + (tile + n) * kLine<T>);
+  }
+
+  template <Form F> static void accumulate(Line<T>& acc, Vec<T> x, const Line<T>& p) {
+    for (int v = 0; v < kVecs<T>; ++v) {
+      if constexpr (F == Form::product) {
+        acc.v[v] += x * p.v[v];
+      } else {
+        Vec<T> d = x - p.v[v];
+        if constexpr (F == Form::square_distance)
+          acc.v[v] += d * d;
+        else
+          acc.v[v] += absolute<T>(d);
+      }
+    }
+  }
+
+  int64_t width_ = 0, tiles_ = 0;
+  Array<T> data_;
+};
+
+}  // namespace KS_MODULE

@@ -1,0 +1,34 @@
+// A chunk of examples as the caller holds it: a C-contiguous matrix, or CSR. Nothing is copied.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+namespace KS_MODULE {
+
+template <class T> struct Rows {
+  int64_t n = 0, width = 0;
+  const T* dense = nullptr;                // n x width, or null
+  const T* values = nullptr;               // CSR otherwise: indices of a row are strictly increasing and below width
+  const int32_t* indices = nullptr;
+  const int64_t* starts = nullptr;
+
+  bool sparse() const { return dense == nullptr; }
+  const T* row(int64_t i) const { return dense + i * width; }
+
+  // Calls visit(column, value) for every stored entry of row i, columns increasing.
+  template <class F> void each(int64_t i, F visit) const {
+    if (sparse())
+      for (int64_t e = starts[i]; e < starts[i + 1]; ++e) visit(int64_t(indices[e]), values[e]);
+    else
+      for (int64_t d = 0; d < width; ++d) visit(d, row(i)[d]);
+  }
+
+  // |x_i|^2, summed in column order, so that zeros left out change nothing.
+  T square(int64_t i) const {
+    T s = 0;
+    each(i, [&](int64_t, T v) { s += v * v; });
+    return s;
+  }
+};
+
+}  // namespace KS_MODULE

@@ -1,0 +1,267 @@
+// How each expansion learns from a round: when it adds the point, what it drops, how it makes up for it.
+// The formulas are in docs/conventions.md, the papers in the Python classes. A rule returns false, having changed nothing,
+// when it must add a point and storage has reached its limit.
+#pragma once
+#include <map>
+#include <numeric>
+
+#include "expansion.hpp"
+
+namespace KS_MODULE {
+
+// The margin of a round and the direction over the outputs that raises it.
+struct Margin {
+  double value = 0;
+  int64_t up = 0, down = -1;
+  double size = 1;                           // signed for one output: u = size e_up; otherwise u = (e_up - e_down) / 2
+
+  template <class T> static Margin of(const T* f, int64_t outputs, double target) {
+    Margin m;
+    if (outputs == 1) {
+      m.size = target;
+      m.value = target * double(f[0]);
+      return m;
+    }
+    m.up = int64_t(target);
+    for (int64_t c = 0; c < outputs; ++c)
+      if (c != m.up && (m.down < 0 || f[c] > f[m.down])) m.down = c;
+    m.size = 0.5;
+    m.value = double(f[m.up]) - double(f[m.down]);
+    return m;
+  }
+  double hinge() const { return value < 1 ? 1 - value : 0; }
+  template <class F> void each(F visit) const {      // visit(output, u_output)
+    visit(up, size);
+    if (down >= 0) visit(down, -size);
+  }
+};
+
+template <class T> void add_along(Expansion<T>& e, int64_t slot, const Margin& m, double step) {
+  m.each([&](int64_t c, double u) { e.weights[size_t(c)][size_t(slot)] += T(step * u); });
+}
+
+template <class T> double weight_sum(const Expansion<T>& e, int64_t slot) {     // |a_slot|_1
+  double s = 0;
+  for (const auto& w : e.weights) s += std::abs(double(w[size_t(slot)]));
+  return s;
+}
+
+// ---- perceptrons ----
+
+template <class T> bool perceptron(Expansion<T>& e, const Round<T>& r) {
+  Margin m = Margin::of(r.f, e.set.outputs, r.target);
+  if (m.value > 0) return true;
+  if (e.no_room()) return false;
+  int64_t slot = e.full() ? e.random.slot(e.points.count) : e.points.count;     // RBP when there is a budget
+  e.place(slot, r.rows, r.i);
+  add_along(e, slot, m, r.weight);
+  return true;
+}
+
+template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
+  Margin m = Margin::of(r.f, e.set.outputs, r.target);
+  if (m.value > 0) return true;
+  e.mistakes += 1;
+  int64_t slot = e.points.count;
+  if (e.full()) {
+    slot = e.oldest();
+    const T* k = e.stored_row(slot);
+    double s = weight_sum(e, slot), mu = 0;
+    for (int64_t c = 0; c < e.set.outputs; ++c) {
+      double a = double(e.weights[size_t(c)][size_t(slot)]);
+      double f = double(e.output(c, k));
+      m.each([&](int64_t up, double u) { f += up == c ? r.weight * u * double(r.k[slot]) : 0; });
+      mu += a > 0 ? f : a < 0 ? -f : 0;
+    }
+    double A = s * s - 2 * s * mu, B = 2 * s, C = e.ledger - 15.0 / 32 * e.mistakes;
+    double phi = A + B + C <= 0 ? 1 : -2 * C / (B + std::sqrt(B * B - 4 * A * C));
+    e.ledger += A * phi * phi + B * phi;
+    for (auto& w : e.weights) scale(T(phi), w.data(), size_t(e.points.tiles()));
+    e.place(slot, r.rows, r.i);
+    add_along(e, slot, m, r.weight * phi);
+    return true;
+  }
+  e.place(slot, r.rows, r.i);
+  add_along(e, slot, m, r.weight);
+  return true;
+}
+
+// d = K^-1 k over the stored points, in double.
+template <class T> std::vector<double> coefficients(const Expansion<T>& e, const T* k) {
+  int64_t n = e.points.count;
+  std::vector<double> d(size_t(n), 0.0);
+  for (int64_t j = 0; j < n; ++j) {
+    const double* row = e.inverse.data() + j * e.set.budget;
+    double kj = double(k[j]);
+    for (int64_t l = 0; l < n; ++l) d[size_t(l)] += row[l] * kj;
+  }
+  return d;
+}
+
+template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_margin) {
+  Margin m = Margin::of(r.f, e.set.outputs, r.target);
+  if (m.value > 0 && !(on_margin && m.value < 1)) return true;
+  int64_t n = e.points.count, B = e.set.budget;
+  double self = double(e.points.self(r.rows, r.i));
+  if (!(self > 0)) return true;
+  std::vector<double> d = coefficients(e, r.k);
+  double p = 0;
+  for (int64_t j = 0; j < n; ++j) p += double(r.k[j]) * d[size_t(j)];
+  double delta2 = std::max(0.0, self - p), delta = std::sqrt(delta2), step = r.weight;
+  if (m.value > 0) {
+    if (!(p > 0)) return true;
+    double hinge = m.hinge();
+    step *= std::min({hinge / p, 2 * (hinge - delta / e.set.eta) / p, 1.0});
+    if (!(step > 0)) return true;
+  } else if (delta > e.set.eta && delta2 > 1e-10 * self && n < B) {
+    for (int64_t j = 0; j <= n; ++j) {                      // border K^-1
+      double dj = j < n ? d[size_t(j)] : -1;
+      for (int64_t l = 0; l <= n; ++l) e.inverse[size_t(j * B + l)] += dj * (l < n ? d[size_t(l)] : -1) / delta2;
+    }
+    e.place(n, r.rows, r.i);
+    add_along(e, n, m, step);
+    return true;
+  }
+  for (int64_t j = 0; j < n; ++j) add_along(e, j, m, step * d[size_t(j)]);
+  return true;
+}
+template <class T> bool projectron(Expansion<T>& e, const Round<T>& r) { return project(e, r, false); }
+template <class T> bool projectron_margin(Expansion<T>& e, const Round<T>& r) { return project(e, r, true); }
+
+// ---- passive-aggressive ----
+
+// The size of a passive-aggressive step for a violation and the squared norm of the example.
+inline double passive_aggressive_step(const Settings& set, double violation, double norm, double weight) {
+  if (violation <= 0 || !(norm > 0)) return 0;
+  if (set.variant == "PA-II") return violation / (norm + 1 / (2 * weight * set.C));
+  double tau = violation / norm;
+  return set.variant == "PA" ? tau : std::min(weight * set.C, tau);
+}
+
+// For regression the "margin" points towards the target and its violation is the epsilon-insensitive loss.
+template <class T> Margin aim(const Settings& set, const T* f, double target, double& violation) {
+  if (!set.regression) {
+    Margin m = Margin::of(f, set.outputs, target);
+    violation = m.hinge();
+    return m;
+  }
+  Margin m;
+  m.size = target > double(f[0]) ? 1 : -1;
+  violation = std::max(0.0, std::abs(target - double(f[0])) - set.loss.width);
+  return m;
+}
+
+template <class T> bool passive_aggressive(Expansion<T>& e, const Round<T>& r) {
+  double violation;
+  Margin m = aim(e.set, r.f, r.target, violation);
+  if (violation <= 0) return true;
+  double tau = passive_aggressive_step(e.set, violation, double(e.points.self(r.rows, r.i)), r.weight);
+  if (tau <= 0) return true;
+  if (e.no_room()) return false;
+  int64_t slot = e.points.count;
+  e.place(slot, r.rows, r.i);
+  add_along(e, slot, m, tau);
+  return true;
+}
+
+template <class T> bool budgeted_passive_aggressive(Expansion<T>& e, const Round<T>& r) {
+  double violation;
+  Margin m = aim(e.set, r.f, r.target, violation);
+  double self = double(e.points.self(r.rows, r.i));
+  if (violation <= 0 || !(self > 0)) return true;
+  double tau = std::min(r.weight * e.set.C, violation / self);
+  if (!e.full()) {
+    int64_t slot = e.points.count;
+    e.place(slot, r.rows, r.i);
+    add_along(e, slot, m, tau);
+    return true;
+  }
+  int64_t drop = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t j = 0; j < e.points.count; ++j) {
+    double a2 = 0, kj = double(r.k[j]);
+    for (const auto& w : e.weights) a2 += double(w[size_t(j)]) * double(w[size_t(j)]);
+    double loss = a2 * (double(e.points.diagonal[size_t(j)]) - kj * kj / self);
+    if (loss < least) least = loss, drop = j;
+  }
+  double share = double(r.k[drop]) / self;
+  for (size_t c = 0; c < e.weights.size(); ++c) e.slopes[c] = double(e.weights[c][size_t(drop)]) * share;
+  e.place(drop, r.rows, r.i);
+  for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(drop)] = T(e.slopes[c]);
+  add_along(e, drop, m, tau);
+  return true;
+}
+
+// ---- gradient descent ----
+
+// One-vs-rest slopes of a round; true if any is not zero.
+template <class T> bool loss_slopes(const Settings& set, const Round<T>& r, std::vector<double>& g) {
+  bool any = false;
+  for (int64_t c = 0; c < set.outputs; ++c) {
+    double y = set.outputs == 1 ? r.target : c == int64_t(r.target) ? 1.0 : -1.0;
+    g[size_t(c)] = r.weight * set.loss.slope(double(r.f[c]), y);
+    any |= g[size_t(c)] != 0;
+  }
+  return any;
+}
+
+// Chooses the slot to drop and rescales what stays (BOGD).
+template <class T> int64_t drop_unbiased(Expansion<T>& e) {
+  int64_t n = e.points.count, drop = 0;
+  std::vector<double> size(size_t(n), 0.0);
+  double total = 0;
+  if (e.set.variant != "uniform")
+    for (int64_t j = 0; j < n; ++j) {
+      size[size_t(j)] = weight_sum(e, j) * std::sqrt(std::max(0.0, double(e.points.diagonal[size_t(j)])));
+      total += size[size_t(j)];
+    }
+  if (e.set.variant == "smallest") return std::min_element(size.begin(), size.end()) - size.begin();
+  auto chance = [&](int64_t j) { return total > 0 ? (1 - size[size_t(j)] / total) / double(n - 1) : 1 / double(n); };
+  if (total > 0) {
+    double u = e.random.uniform(), sum = 0;
+    for (drop = 0; drop < n - 1; ++drop)
+      if ((sum += chance(drop)) > u) break;
+  } else {
+    drop = e.random.slot(n);
+  }
+  T bound = T(e.set.clip * e.set.eta);
+  for (auto& w : e.weights)
+    for (int64_t j = 0; j < n; ++j) {
+      T a = T(double(w[size_t(j)]) / (1 - chance(j)));
+      w[size_t(j)] = a > bound ? bound : a < -bound ? -bound : a;
+    }
+  return drop;
+}
+
+enum class Removal { none, oldest, unbiased };
+
+template <class T, Removal R> bool gradient(Expansion<T>& e, const Round<T>& r) {
+  bool learns = loss_slopes(e.set, r, e.slopes);
+  if (learns && e.no_room()) return false;
+  if (e.set.lambda != 0)
+    for (auto& w : e.weights) scale(T(1 - e.set.eta * e.set.lambda), w.data(), size_t(e.points.tiles()));
+  if (!learns) return true;
+  int64_t slot = !e.full() ? e.points.count : R == Removal::oldest ? e.oldest() : drop_unbiased(e);
+  e.place(slot, r.rows, r.i);
+  for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(slot)] = T(-e.set.eta * e.slopes[c]);
+  return true;
+}
+
+template <class T> typename Expansion<T>::Rule rule_named(const std::string& name) {
+  static const std::map<std::string, typename Expansion<T>::Rule> rules = {
+      {"perceptron", perceptron<T>},
+      {"forgetron", forgetron<T>},
+      {"projectron", projectron<T>},
+      {"projectron++", projectron_margin<T>},
+      {"passive-aggressive", passive_aggressive<T>},
+      {"bpa-s", budgeted_passive_aggressive<T>},
+      {"kogd", gradient<T, Removal::none>},
+      {"truncated-kogd", gradient<T, Removal::oldest>},
+      {"bogd", gradient<T, Removal::unbiased>},
+  };
+  auto found = rules.find(name);
+  if (found == rules.end()) throw std::invalid_argument("unknown rule '" + name + "'");
+  return found->second;
+}
+
+}  // namespace KS_MODULE

@@ -1,0 +1,23 @@
+"""Kernel machines learnt from endless data streams: one pass, bounded memory, microseconds per example."""
+
+from kernelstream import errors, kernels, learners, losses
+from kernelstream.errors import CapacityError, ScoreOverflowError
+from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CapacityError",
+    "Gaussian",
+    "KernelClassifier",
+    "KernelRegressor",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "ScoreOverflowError",
+    "errors",
+    "kernels",
+    "learners",
+    "losses",
+]

@@ -1,0 +1,221 @@
+"""Predict, then learn: how well a model does on a stream while it learns it."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+CURVE_POINTS = 1000
+"""A curve holds at most this many points, and at least half as many once the stream is that long."""
+
+
+class PredictsThenLearns(Protocol):
+    """What `progressive` asks of a model."""
+
+    def predict_then_learn(self, X: Any, y: Any) -> Any:
+        """Learn the rows in turn; return what was predicted for each before it was learnt."""
+
+
+@dataclass
+class Result:
+    """The tally of a stream. Its loss is 1 for a mistake in classification, the squared error in regression.
+
+    Attributes:
+        task: "classification" or "regression".
+        warmup: rounds at the start that the `..._without_warmup` figures leave out.
+        rounds: rounds so far, warm-up included.
+        loss: sum of the losses of all rounds.
+        loss_in_warmup: sum of the losses of the first `warmup` rounds.
+        seconds: time spent in the model; reading and counting are left out.
+        nbytes: size of the model's state (its `nbytes_`), or None if it does not say.
+        spacing: rounds between two points of the curve.
+        cumulated: loss after every `spacing` rounds.
+    """
+
+    task: Literal["classification", "regression"]
+    warmup: int = 0
+    rounds: int = 0
+    loss: float = 0.0
+    loss_in_warmup: float = 0.0
+    seconds: float = 0.0
+    nbytes: int | None = None
+    spacing: int = 1
+    cumulated: list[float] = field(default_factory=list, repr=False)
+
+    @property
+    def mistakes(self) -> int:
+        """Rounds in which the predicted class was wrong; every round counts."""
+        return int(self._loss_of("classification", self.loss))
+
+    @property
+    def mistakes_without_warmup(self) -> int:
+        """Mistakes after the first `warmup` rounds."""
+        return int(self._loss_of("classification", self.loss - self.loss_in_warmup))
+
+    @property
+    def error_rate(self) -> float:
+        """Mistakes divided by rounds."""
+        return self._loss_of("classification", self.loss) / max(self.rounds, 1)
+
+    @property
+    def error_rate_without_warmup(self) -> float:
+        """Mistakes after the warm-up divided by *all* rounds, the way the papers' figures are counted."""
+        return self._loss_of("classification", self.loss - self.loss_in_warmup) / max(self.rounds, 1)
+
+    @property
+    def squared_error(self) -> float:
+        """Sum of the squared errors of all rounds."""
+        return self._loss_of("regression", self.loss)
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error over all rounds."""
+        return float(np.sqrt(self._loss_of("regression", self.loss) / max(self.rounds, 1)))
+
+    @property
+    def error(self) -> float:
+        """`error_rate` or `rmse`, after the task."""
+        return self.rmse if self.task == "regression" else self.error_rate
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rounds per second spent in the model."""
+        return self.rounds / max(self.seconds, 1e-9)
+
+    @property
+    def curve(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rounds, evenly spaced, and the `error` after each of them."""
+        rounds = self.spacing * np.arange(1, len(self.cumulated) + 1)
+        mean = np.array(self.cumulated) / rounds
+        return rounds, np.sqrt(mean) if self.task == "regression" else mean
+
+    def recent_error(self, share: float = 0.1) -> float:
+        """The error over the last `share` of the rounds, to the nearest earlier point of the curve."""
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"share must lie in (0, 1], not {share}")
+        points = int((1.0 - share) * self.rounds / self.spacing + 1e-9)
+        before = self.cumulated[points - 1] if points else 0.0
+        mean = (self.loss - before) / max(self.rounds - points * self.spacing, 1)
+        return float(np.sqrt(mean)) if self.task == "regression" else mean
+
+    def _loss_of(self, task: str, loss: float) -> float:
+        if self.task != task:
+            raise AttributeError(
+                f"this is the result of a {self.task}; mistakes are counted in classification, "
+                "squared errors in regression"
+            )
+        return loss
+
+    def _add(self, losses: NDArray[np.float64]) -> None:
+        """Count the losses of the next rounds. What is kept does not depend on the chunks they come in."""
+        n = len(losses)
+        sums = np.add.accumulate(np.concatenate([[self.loss], losses]))
+        if self.rounds < self.warmup:
+            self.loss_in_warmup = float(sums[min(self.warmup - self.rounds, n)])
+        first = self.spacing * (len(self.cumulated) + 1) - self.rounds
+        self.cumulated.extend(sums[first :: self.spacing].tolist())
+        while len(self.cumulated) > CURVE_POINTS:
+            self.cumulated = self.cumulated[1::2]
+            self.spacing *= 2
+        self.loss = float(sums[-1])
+        self.rounds += n
+
+
+def progressive(
+    model: PredictsThenLearns,
+    X_or_chunks: Any,
+    y: Any = None,
+    *,
+    chunk_size: int = 1000,
+    warmup: int = 0,
+    callback: Callable[[Result], object] | None = None,
+) -> Result:
+    """Run a model over a stream, predicting each row before learning it, and count.
+
+    A prediction that is not finite is an error, never a round without a mistake. The one exception: a
+    classifier that has not seen a label yet predicts "missing" (NaN when labels are floats) for the very
+    first row, which is a mistake.
+
+    Args:
+        model: a `KernelClassifier`, a `KernelRegressor`, or anything with their `predict_then_learn(X, y)`.
+        X_or_chunks: the rows (array, CSR, data frame) if `y` is given; otherwise an iterable of chunks ``(X,
+            y)``.
+        y: labels or targets of the rows.
+        chunk_size: rows per call of the model when `y` is given. It changes the speed, not the outcome.
+        warmup: rounds to leave out of the `..._without_warmup` figures.
+        callback: called after each chunk with the result so far, the same object that is returned in the end.
+
+    Examples:
+        >>> class Last:
+        ...     "Predicts the label before."
+        ...     label = 0
+        ...     def predict_then_learn(self, X, y):
+        ...         predicted, self.label = np.append(self.label, y[:-1]), y[-1]
+        ...         return predicted
+        >>> result = progressive(Last(), np.zeros((6, 1)), np.array([1, 1, 0, 0, 0, 1]), warmup=1)
+        >>> result.rounds, result.mistakes, result.mistakes_without_warmup
+        (6, 3, 2)
+        >>> result.error_rate
+        0.5
+    """
+    if warmup < 0:
+        raise ValueError(f"warmup must not be negative, got {warmup}")
+    result = Result("regression" if _is_regressor(model) else "classification", warmup)
+    for X, labels in _chunks(X_or_chunks, y, chunk_size):
+        start = time.perf_counter()
+        predicted = model.predict_then_learn(X, labels)
+        result.seconds += time.perf_counter() - start
+        result._add(_losses(np.asarray(predicted), np.asarray(labels), result))
+        nbytes = getattr(model, "nbytes_", None)
+        result.nbytes = None if nbytes is None else int(nbytes)
+        if callback is not None:
+            callback(result)
+    return result
+
+
+def _losses(predicted: NDArray[Any], y: NDArray[Any], result: Result) -> NDArray[np.float64]:
+    if predicted.shape != y.shape:
+        raise ValueError(
+            f"the model predicted an array of shape {predicted.shape} for labels of shape {y.shape}"
+        )
+    if predicted.dtype.kind in "fc":
+        bad = ~np.isfinite(predicted)
+        if result.task == "classification" and result.rounds == 0:
+            bad[:1] = False
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise FloatingPointError(
+                f"the model predicted {predicted[i]} in round {result.rounds + i + 1}: "
+                "it has diverged, or its input was not finite"
+            )
+    if result.task == "regression":
+        error: NDArray[np.float64] = np.subtract(predicted, y, dtype=np.float64)
+        return error * error
+    return np.asarray(predicted != y, dtype=np.float64)
+
+
+def _chunks(X: Any, y: Any, chunk_size: int) -> Iterator[tuple[Any, Any]] | Iterable[tuple[Any, Any]]:
+    if y is None:
+        if hasattr(X, "shape"):
+            raise ValueError("y is missing: pass the labels, or an iterable of chunks (X, y)")
+        chunks: Iterable[tuple[Any, Any]] = X
+        return chunks
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, not {chunk_size}")
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    y = np.asarray(y)
+    if X.shape[0] != len(y):
+        raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)}")
+    rows = X.iloc if hasattr(X, "iloc") else X
+    return ((rows[i : i + chunk_size], y[i : i + chunk_size]) for i in range(0, len(y), chunk_size))
+
+
+def _is_regressor(model: object) -> bool:
+    if not hasattr(model, "__sklearn_tags__"):
+        return False
+    from sklearn.base import is_regressor
+
+    return bool(is_regressor(model))

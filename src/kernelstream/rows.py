@@ -1,0 +1,52 @@
+"""From arrays and CSR matrices to the core's view of a chunk, without copying what is contiguous already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from kernelstream._core import core
+
+__all__ = ["as_rows", "check_finite"]
+
+
+def as_rows(X: Any, dtype: Any = None) -> Any:
+    """The core's view of ``X`` (2-D array or SciPy sparse), in ``dtype``, by default float32 if ``X`` is and float64 else.
+
+    >>> rows = as_rows([[1.0, 0.0], [0.0, 2.0]])
+    >>> rows.n, rows.width, rows.sparse
+    (2, 2, False)
+    """
+    if dtype is None:
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    suffix = "32" if np.dtype(dtype) == np.float32 else "64"
+    kind = getattr(core, "Rows" + suffix)
+    if scipy.sparse.issparse(X):
+        csr = X.tocsr()
+        if not csr.has_canonical_format:
+            csr = csr.copy() if csr is X else csr
+            csr.sum_duplicates()
+        values = np.ascontiguousarray(csr.data, dtype=dtype)
+        return kind.csr(values, csr.indices.astype(np.int32, copy=False), csr.indptr.astype(np.int64, copy=False), csr.shape[1])
+    return kind.dense(np.ascontiguousarray(X, dtype=dtype))
+
+
+def check_finite(rows: Any, name: str = "X") -> None:
+    """Refuse NaN and infinity, naming the place.
+
+    >>> check_finite(as_rows([[0.0, float("nan")]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: X has NaN at row 0, column 1: only finite numbers can be learnt from; drop the row or impute it first
+    """
+    place = rows.first_not_finite()
+    if place is not None:
+        row, column = place
+        value = rows.part(row, row + 1).array()[0, column]
+        what = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"{name} has {what} at row {row}, column {column}: only finite numbers can be learnt from; "
+            "drop the row or impute it first"
+        )

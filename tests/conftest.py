@@ -1,0 +1,38 @@
+"""Fixtures for all tests."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline per example: the machine may be busy, and a slow example is not a wrong one.
+settings.register_profile("kernelstream", deadline=None)
+settings.load_profile("kernelstream")
+
+
+@pytest.fixture(scope="session")
+def data_file() -> Callable[[str], Path]:
+    """The file of a data set, found through KERNELSTREAM_DATA. The test is skipped when it is not there."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("KERNELSTREAM_DATA")
+        if not folder:
+            pytest.skip(
+                f"data set {name!r} needs the environment variable KERNELSTREAM_DATA, which is not set"
+            )
+        path = Path(folder, f"{name}.libsvm.xz")
+        if not path.is_file():
+            pytest.skip(f"data set {name!r}: no file {path}")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def dataset(data_file):
+    """A data set ``(X, y)`` by name, as `kernelstream.stream.load` gives it. Skips like `data_file`."""
+    from kernelstream.stream import load
+
+    return lambda name: load(name, data_file(name).parent)

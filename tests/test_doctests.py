@@ -1,0 +1,29 @@
+"""Runs the doctests of the installed package: the source tree alone has no compiled module to import."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import kernelstream
+
+# A module whose name starts with an underscore and is not Python source has no doctests, and may need another
+# CPU.
+MODULES = ["kernelstream"] + [
+    module.name
+    for module in pkgutil.walk_packages(kernelstream.__path__, "kernelstream.")
+    if not module.name.rpartition(".")[2].startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert failures == 0, f"{failures} examples of {name} failed; see the output above"
+
+
+def test_there_are_doctests():
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("kernelstream.evaluate"))
+    assert any(test.examples for test in found)
