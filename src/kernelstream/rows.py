@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.validation import validate_data
 
 from kernelstream._core import core
 
-__all__ = ["as_rows", "check_finite"]
+__all__ = ["as_rows", "check_finite", "checked_rows"]
 
 
 def as_rows(X: Any, dtype: Any = None) -> Any:
@@ -50,3 +51,25 @@ def check_finite(rows: Any, name: str = "X") -> None:
             f"{name} has {what} at row {row}, column {column}: only finite numbers can be learnt from; "
             "drop the row or impute it first"
         )
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> Any:
+    """The rows of ``X`` after scikit-learn's checks of width and feature names (``reset`` learns them) and ours of values.
+
+    >>> from sklearn.base import BaseEstimator
+    >>> checked_rows(BaseEstimator(), [[1.0, 2.0]], reset=True).width
+    2
+    """
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+    )
+    rows = as_rows(X, dtype)
+    check_finite(rows)
+    return rows

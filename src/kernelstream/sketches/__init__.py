@@ -1,0 +1,1 @@
+"""Sketches of kernels and vectors, usable alone as scikit-learn transformers."""

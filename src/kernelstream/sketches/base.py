@@ -1,0 +1,74 @@
+"""What all kernel sketches share: they read rows once, in order, and give features whose products approximate the kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream.kernels import Kernel, as_kernel
+from kernelstream.rows import checked_rows
+
+__all__ = ["KernelSketch"]
+
+Array = NDArray[Any]
+
+
+class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn transformer z with ``z(x) . z(x')`` close to ``k(x, x')``, learnt from a stream by ``partial_fit``.
+
+    Subclasses have a ``kernel`` parameter and write ``_reset``, ``_read`` and ``_features``.
+    """
+
+    kernel: Any
+    kernel_: Any
+
+    @abstractmethod
+    def _reset(self, width: int, dtype: Any) -> None:
+        """Forget everything; rows will have ``width`` features."""
+
+    @abstractmethod
+    def _read(self, rows: Any) -> None:
+        """Read rows, in order."""
+
+    @abstractmethod
+    def _features(self, rows: Any) -> Array:
+        """z of rows, ``(n, features)``."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then read the rows in order, once."""
+        return self._learn(X, new=True)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Read the rows in order."""
+        return self._learn(X, new=not hasattr(self, "kernel_"))
+
+    def _learn(self, X: Any, *, new: bool) -> Self:
+        rows = checked_rows(self, X, reset=new)
+        if new:
+            kernel = as_kernel(self.kernel)
+            if isinstance(kernel, Kernel) and not kernel.settled:
+                kernel = kernel.settle(rows.part(0, min(rows.n, 128)).array())
+            self._reset(rows.width, np.float32 if type(rows).__name__ == "Rows32" else np.float64)
+            self.kernel_ = kernel
+        self._read(rows)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of the rows."""
+        check_is_fitted(self, "kernel_")
+        return self._features(checked_rows(self, X, reset=False))
+
+    def approximate(self, X: Any, Y: Any = None) -> Array:
+        """The approximate kernel matrix of the rows of ``X`` and ``Y`` (or ``X``)."""
+        left = self.transform(X)
+        return left @ (left if Y is None else self.transform(Y)).T
+
+    def relative_error(self, X: Any) -> float:
+        """``|K~ - K|_F^2 / |K|_F^2`` over the rows of ``X``: the measure of the SkeGD paper's Table 2."""
+        exact = self.kernel_(X, X)
+        return float(np.sum((self.approximate(X) - exact) ** 2) / np.sum(exact**2))
