@@ -58,13 +58,13 @@ template <class T> struct HeldRows {
     h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), indices.data(), starts.data()};
     require(starts(0) == 0 && starts(size_t(h.rows.n)) == int64_t(values.shape(0)), "CSR row starts do not span the values");
     for (int64_t i = 0; i < h.rows.n; ++i)
-      require(starts(size_t(i)) <= starts(size_t(i) + 1), "CSR row starts decrease at row " + std::to_string(i));
+      if (h.rows.starts[i] > h.rows.starts[i + 1]) require(false, "CSR row starts decrease at row " + std::to_string(i));
     for (int64_t i = 0; i < h.rows.n; ++i) {
       int64_t last = -1;
-      for (int64_t e = starts(size_t(i)); e < starts(size_t(i) + 1); ++e) {
-        int64_t d = indices(size_t(e));
-        require(d > last && d < width, "CSR columns of row " + std::to_string(i) +
-                                           " must increase and stay below " + std::to_string(width));
+      for (int64_t e = h.rows.starts[i]; e < h.rows.starts[i + 1]; ++e) {
+        int64_t d = h.rows.indices[e];
+        if (d <= last || d >= width)
+          require(false, "CSR columns of row " + std::to_string(i) + " must increase and stay below " + std::to_string(width));
         last = d;
       }
     }
