@@ -108,16 +108,24 @@ PARTITIONS = [[(0, 200)], cuts(200, 1), cuts(200, 2)]
 # ---- chunks ----
 
 
-@pytest.mark.parametrize("kernel", [None, Gaussian(gamma=0.4), Laplacian(), Polynomial(degree=2), Linear()], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [None, Gaussian(gamma=0.4), Laplacian(), Polynomial(degree=2), Linear()], ids=str
+)
 @each
 def test_chunks_equal_rows(name, kernel):
     """Learners: every kernel, precision, storage and task."""
     if name == "FOGD" and isinstance(kernel, (Polynomial, Linear)):
         kernel = Laplacian(gamma=0.2)
-    step = {"eta": 0.01} if "eta" in small(name).get_params() and isinstance(kernel, (Polynomial, Linear)) else {}
+    step = (
+        {"eta": 0.01}
+        if "eta" in small(name).get_params() and isinstance(kernel, (Polynomial, Linear))
+        else {}
+    )
     learner = small(name, kernel, **step)
     tasks = [(1, False), (3, False), (1, True)][: 3 if learner.regression else 2]
-    for dtype, density, (outputs, regression) in itertools.product((np.float64, np.float32), (1.0, 0.5), tasks):
+    for dtype, density, (outputs, regression) in itertools.product(
+        (np.float64, np.float32), (1.0, 0.5), tasks
+    ):
         X, y = data(density=density)
         rows = as_rows(scipy.sparse.csr_array(X) if density < 1 else X, dtype)
         targets = y * 1.0 if outputs == 3 else X[:, 0] if regression else np.where(y == 2, 1.0, -1.0)
@@ -445,7 +453,9 @@ def test_a_contiguous_array_is_not_copied(name, dtype):
     X = X.astype(dtype)
     sparse = scipy.sparse.csr_array(X)
     for rows in (X, sparse):
-        model = KernelClassifier(small(name, Gaussian(gamma=0.01), **({"max_size": 50} if name not in BOUNDED else {})))
+        model = KernelClassifier(
+            small(name, Gaussian(gamma=0.01), **({"max_size": 50} if name not in BOUNDED else {}))
+        )
         try:
             model.partial_fit(rows[:200], y[:200])
             tracemalloc.start()
@@ -488,7 +498,9 @@ def test_non_finite_input_is_refused_and_named(name, bad):
         Z[30, 1] = np.nan
         for rows in (Z, scipy.sparse.csr_array(Z), Z.astype(np.float32), np.asfortranarray(Z)):
             for call in (lambda: model.partial_fit(rows, y[50:100]), lambda: model.predict(rows)):  # noqa: B023
-                with pytest.raises(ValueError, match=f"{'NaN' if np.isnan(bad) else 'infinity'} at row 17, column 2"):
+                with pytest.raises(
+                    ValueError, match=f"{'NaN' if np.isnan(bad) else 'infinity'} at row 17, column 2"
+                ):
                     call()
                 assert same_bits(before, state(model))
         with pytest.raises(ValueError, match="row 17, column 2"):
@@ -528,7 +540,12 @@ def test_lengths_and_weights_are_checked(name):
     for model in models(name):
         model.partial_fit(X[:50], y[:50])
         before = state(model)
-        for bad in ({"y": y[:49]}, {"y": None}, {"sample_weight": np.ones(49)}, {"sample_weight": np.full(50, -1.0)}):
+        for bad in (
+            {"y": y[:49]},
+            {"y": None},
+            {"sample_weight": np.ones(49)},
+            {"sample_weight": np.full(50, -1.0)},
+        ):
             with pytest.raises(ValueError):  # noqa: PT011
                 model.partial_fit(X[:50], **({"y": y[:50]} | bad))
         for bad in (np.nan, np.inf):
@@ -609,8 +626,12 @@ def test_single_precision_is_kept(name):
 def test_single_precision_takes_less_memory(name):
     X, y = data(n=300, d=40)
     size = {"n_components": 160} if name == "FOGD" else {"budget": 160} if "budget" in SMALL[name] else {}
-    single, double = (KernelClassifier(small(name, **size)).fit(Z, y).nbytes_ for Z in (X.astype(np.float32), X))
-    assert single < (0.95 if name.startswith("Projectron") else 0.65) * double  # Projectron's inverse stays in double
+    single, double = (
+        KernelClassifier(small(name, **size)).fit(Z, y).nbytes_ for Z in (X.astype(np.float32), X)
+    )
+    assert (
+        single < (0.95 if name.startswith("Projectron") else 0.65) * double
+    )  # Projectron's inverse stays in double
 
 
 @each
@@ -631,7 +652,11 @@ def test_sparse_input_in_any_order_with_duplicates(name):
     """Unsorted columns and entries given in parts mean what SciPy says, and the caller's matrix stays as it is."""
     X, y = data(n=40, d=5)
     messy = scipy.sparse.csr_matrix(
-        (np.repeat(X[:, ::-1], 2, axis=1).ravel() / 2, np.tile(np.repeat(np.arange(5)[::-1], 2), 40), np.arange(41) * 10),
+        (
+            np.repeat(X[:, ::-1], 2, axis=1).ravel() / 2,
+            np.tile(np.repeat(np.arange(5)[::-1], 2), 40),
+            np.arange(41) * 10,
+        ),
         shape=X.shape,
     )
     indices = messy.indices.copy()
@@ -761,7 +786,9 @@ def test_unit_weights_change_nothing(name):
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200, 1e-160, 1e155])
-@pytest.mark.parametrize("kernel", [None, Gaussian(gamma=0.5), Laplacian(), Linear(), Polynomial(degree=3)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [None, Gaussian(gamma=0.5), Laplacian(), Linear(), Polynomial(degree=3)], ids=str
+)
 @each
 def test_huge_values_never_give_nan(name, kernel, scale):
     if name == "FOGD" and isinstance(kernel, (Linear, Polynomial)):
@@ -781,7 +808,9 @@ def test_huge_values_never_give_nan(name, kernel, scale):
                     except ScoreOverflowError as error:
                         assert "not finite" in str(error)
                     try:
-                        scores = model.predict(Z) if run == "predict_then_learn" else model.decision_function(Z)
+                        scores = (
+                            model.predict(Z) if run == "predict_then_learn" else model.decision_function(Z)
+                        )
                         assert np.isfinite(scores).all()
                     except ScoreOverflowError as error:
                         assert "not finite" in str(error)

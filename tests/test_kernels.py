@@ -25,7 +25,9 @@ PAIRS = [
     (Polynomial(degree=5, gamma=0.2, coef0=2), oracles.polynomial(0.2, 2.0, 5)),
     (Linear(), oracles.linear()),
 ]
-each_pair = pytest.mark.parametrize(("kernel", "oracle"), PAIRS, ids=lambda v: str(v) if not callable(v) else None)
+each_pair = pytest.mark.parametrize(
+    ("kernel", "oracle"), PAIRS, ids=lambda v: str(v) if not callable(v) else None
+)
 STORAGES = [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix]
 
 
@@ -86,7 +88,9 @@ def test_gradients_are_finite_differences(kernel, parameters, storage):
 def test_both_radial_gradients_belong_together(kernel):
     """d/d bandwidth = d/d gamma x d gamma / d bandwidth, whichever of the two was given."""
     X = rows(6)
-    twin = {"Gaussian": Gaussian(bandwidth=(1 / 1.4) ** 0.5), "Laplacian": Laplacian(bandwidth=1 / 0.7)}[type(kernel).__name__]
+    twin = {"Gaussian": Gaussian(bandwidth=(1 / 1.4) ** 0.5), "Laplacian": Laplacian(bandwidth=1 / 0.7)}[
+        type(kernel).__name__
+    ]
     for name in ("gamma", "bandwidth"):
         np.testing.assert_allclose(kernel.gradient(X)[name], twin.gradient(X)[name], rtol=1e-12)
 
@@ -202,4 +206,6 @@ def test_frequencies(kernel):
     assert (many[:2] == few).all()
     assert len(np.unique(many)) == many.size
     half = np.quantile(np.abs(many), 0.5)
-    assert half == pytest.approx({"Gaussian": 0.67449 * np.sqrt(0.6), "Laplacian": 0.3}[type(kernel).__name__], rel=0.02)
+    assert half == pytest.approx(
+        {"Gaussian": 0.67449 * np.sqrt(0.6), "Laplacian": 0.3}[type(kernel).__name__], rel=0.02
+    )

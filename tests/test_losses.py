@@ -40,8 +40,12 @@ def test_slope_and_curvature_are_finite_differences(loss):
     h = 1e-6
     kink = np.abs(np.abs(f - y) - loss.width) < 1e-4 if loss.width else np.abs(y * f - 1) < 1e-4
     f, y = f[~kink], y[~kink]
-    np.testing.assert_allclose(loss.slope(f, y), (loss.value(f + h, y) - loss.value(f - h, y)) / (2 * h), atol=1e-7)
-    np.testing.assert_allclose(loss.curvature(f, y), (loss.slope(f + h, y) - loss.slope(f - h, y)) / (2 * h), atol=1e-7)
+    np.testing.assert_allclose(
+        loss.slope(f, y), (loss.value(f + h, y) - loss.value(f - h, y)) / (2 * h), atol=1e-7
+    )
+    np.testing.assert_allclose(
+        loss.curvature(f, y), (loss.slope(f + h, y) - loss.slope(f - h, y)) / (2 * h), atol=1e-7
+    )
 
 
 def test_far_ends_of_the_logistic_loss():

@@ -96,7 +96,8 @@ OUTPUTS = {"binary": 1, "three": 3, "five": 5, "regression": 1}
 def tasks_of(name, options):
     """What a learner with these options can do."""
     regression = (
-        getattr(learners, name).regression and options.get("loss", "squared") not in CLASSIFICATION.keys() - REGRESSION
+        getattr(learners, name).regression
+        and options.get("loss", "squared") not in CLASSIFICATION.keys() - REGRESSION
     )
     classification = options.get("loss", "squared") not in REGRESSION.keys() - CLASSIFICATION
     return ["binary", "three", "five"] * classification + ["regression"] * regression
@@ -221,7 +222,11 @@ def test_single_precision(name, options, task):
         good, want = settled_rows(lambda: oracle(name, options, "gaussian", task, learner), X, y, w, 1e-7)  # noqa: B023
         got = learner.run(rows_of(X, storage, np.float32), y, w)
         assert learner.dtype == np.float32
-        assert all(a.dtype == np.float32 for n, a in learner.state().items() if n in ("points", "weights", "map_weights"))
+        assert all(
+            a.dtype == np.float32
+            for n, a in learner.state().items()
+            if n in ("points", "weights", "map_weights")
+        )
         assert good > 30
         np.testing.assert_allclose(got[:good], want[:good], rtol=2e-4, atol=2e-4)
 
@@ -232,8 +237,13 @@ def test_single_precision(name, options, task):
 @st.composite
 def streams(draw, task):
     n, d = draw(st.integers(1, 30)), draw(st.integers(1, 19))
-    X, y, w = stream(task, n, d, seed=draw(st.integers(0, 2**16)), density=draw(st.sampled_from([0.3, 0.8, 1.0])))
-    if task not in ("binary", "regression"):  # quantiles of few rows may leave classes out: fine, but mix them
+    X, y, w = stream(
+        task, n, d, seed=draw(st.integers(0, 2**16)), density=draw(st.sampled_from([0.3, 0.8, 1.0]))
+    )
+    if task not in (
+        "binary",
+        "regression",
+    ):  # quantiles of few rows may leave classes out: fine, but mix them
         y = np.random.default_rng(n).permutation(y)
     for _ in range(draw(st.integers(0, 4))):  # duplicates, with the same label or another
         i, j = draw(st.integers(0, n - 1)), draw(st.integers(0, n - 1))
@@ -296,7 +306,9 @@ def test_classes_that_arrive_late(name, options, order):
 
     X, _, _ = stream("three", n=61, d=4, seed=11)
     rng = np.random.default_rng(4)
-    y = np.concatenate([[order[0]] * 5, rng.permuted(np.repeat(order[:2], 10)), rng.permuted(np.repeat(order, 12))])
+    y = np.concatenate(
+        [[order[0]] * 5, rng.permuted(np.repeat(order[:2], 10)), rng.permuted(np.repeat(order, 12))]
+    )
     second = int(np.argmax(y != order[0]))
     third = int(np.argmax(y == order[2]))
 
@@ -321,7 +333,8 @@ def test_classes_that_arrive_late(name, options, order):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("KernelPerceptron", {}), ("KernelPA", {"variant": "PA"}), ("KOGD", STEP | {"loss": "hinge"})]
+    ("name", "options"),
+    [("KernelPerceptron", {}), ("KernelPA", {"variant": "PA"}), ("KOGD", STEP | {"loss": "hinge"})],
 )
 def test_the_rows_before_a_full_store_are_learnt(name, options):
     X, y, _ = stream("binary")

@@ -75,13 +75,17 @@ def test_kernel_matrix(core, kernel, bits):
         for n in SIZES:
             for m in SIZES:
                 for make in (dense, csr):
-                    got = core.kernel_matrix(make(core, X[:n], bits), dense(core, Y[:m], bits), kernel, *KERNELS[kernel], False)
+                    got = core.kernel_matrix(
+                        make(core, X[:n], bits), dense(core, Y[:m], bits), kernel, *KERNELS[kernel], False
+                    )
                     assert got.shape == (n, m)
                     assert got.dtype == dtype_of(bits)
                     np.testing.assert_allclose(got / scale, want[:n, :m] / scale, **tight)
         got = core.kernel_matrix(csr(core, X, bits), csr(core, X, bits), kernel, *KERNELS[kernel], False)
         np.testing.assert_allclose(
-            core.kernel_diagonal(csr(core, X, bits), kernel, *KERNELS[kernel]) / scale, np.diag(got) / scale, **tight
+            core.kernel_diagonal(csr(core, X, bits), kernel, *KERNELS[kernel]) / scale,
+            np.diag(got) / scale,
+            **tight,
         )
 
 
@@ -99,7 +103,9 @@ def test_the_grouping_of_rows_changes_no_bit(core, kernel):
         whole = core.kernel_matrix(make(core, X), dense(core, Y), kernel, *KERNELS[kernel], False)
         for n in (1, 2, 3, 5, 8, 64):
             for m in (1, 8, 9, 65):
-                part = core.kernel_matrix(make(core, X[:n]), dense(core, Y[:m]), kernel, *KERNELS[kernel], False)
+                part = core.kernel_matrix(
+                    make(core, X[:n]), dense(core, Y[:m]), kernel, *KERNELS[kernel], False
+                )
                 assert part.tobytes() == np.ascontiguousarray(whole[:n, :m]).tobytes()
 
 
@@ -108,13 +114,17 @@ def test_the_exponential(core, bits, low, tolerance):
     """exp(-u) through the Gaussian kernel of one column: u over the whole range, exact at 0, never above 1."""
     dtype = dtype_of(bits)
     u = np.concatenate([np.linspace(0, -low, 5001), np.logspace(-20, np.log10(-low), 3000)]).astype(dtype)
-    got = core.kernel_matrix(dense(core, u[:, None], bits), dense(core, [[0.0]], bits), "laplacian", 1.0, 0.0, 1, False)[:, 0]
+    got = core.kernel_matrix(
+        dense(core, u[:, None], bits), dense(core, [[0.0]], bits), "laplacian", 1.0, 0.0, 1, False
+    )[:, 0]
     want = np.exp(-u.astype(np.longdouble))
     assert (np.abs(got - want) <= tolerance * want).all()
     assert got[0] == 1.0
     assert (got <= 1.0).all()
     far = np.array([[800.0], [1e10], [1e30], [np.finfo(dtype).max]], dtype)
-    beyond = core.kernel_matrix(dense(core, far, bits), dense(core, [[0.0]], bits), "gaussian", 1.0, 0.0, 1, False)
+    beyond = core.kernel_matrix(
+        dense(core, far, bits), dense(core, [[0.0]], bits), "gaussian", 1.0, 0.0, 1, False
+    )
     assert (beyond >= 0).all()
     assert (beyond < (1e-300 if bits == 64 else 1e-37)).all()
 
@@ -125,10 +135,14 @@ def test_nan_stays_nan(core, kernel, bits):
     X = matrix(20, 5).astype(dtype_of(bits))
     X[3, 2] = X[11, 4] = np.nan
     for make in (dense, csr):
-        got = core.kernel_matrix(make(core, X, bits), dense(core, matrix(9, 5, 1), bits), kernel, *KERNELS[kernel], False)
+        got = core.kernel_matrix(
+            make(core, X, bits), dense(core, matrix(9, 5, 1), bits), kernel, *KERNELS[kernel], False
+        )
         assert np.isnan(got[[3, 11]]).all()
         assert np.isfinite(np.delete(got, [3, 11], axis=0)).all()
-        got = core.kernel_matrix(dense(core, matrix(9, 5, 1), bits), make(core, X, bits), kernel, *KERNELS[kernel], False)
+        got = core.kernel_matrix(
+            dense(core, matrix(9, 5, 1), bits), make(core, X, bits), kernel, *KERNELS[kernel], False
+        )
         assert np.isnan(got[:, [3, 11]]).all()
         assert np.isfinite(np.delete(got, [3, 11], axis=1)).all()
 
@@ -151,7 +165,14 @@ def test_first_not_finite(core, bits):
 
 
 def fourier(core, W, bits=64, **options):
-    options = {"outputs": 1, "regression": False, "loss": "hinge", "loss_width": 0.0, "eta": 0.1, "lam": 0.0} | options
+    options = {
+        "outputs": 1,
+        "regression": False,
+        "loss": "hinge",
+        "loss_width": 0.0,
+        "eta": 0.1,
+        "lam": 0.0,
+    } | options
     return getattr(core, f"Mapped{bits}").fourier(np.ascontiguousarray(W, dtype_of(bits)), **options)
 
 
@@ -171,7 +192,9 @@ def test_fourier_features(core, bits, pairs):
         tolerance = 1e-15 if bits == 64 else 1e-6
         amplitude = np.sqrt(1 / pairs)
         np.testing.assert_allclose(z[:, :pairs], np.cos(angles) * amplitude, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(z[:, stride : stride + pairs], np.sin(angles) * amplitude, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            z[:, stride : stride + pairs], np.sin(angles) * amplitude, rtol=0, atol=tolerance
+        )
         assert (z[:, pairs:stride] == 0).all()
         assert (z[:, stride + pairs :] == 0).all()
 
@@ -248,7 +271,14 @@ def test_levels_agree_for_maps_and_linear_models():
     for loss in ("hinge", "squared_hinge", "logistic", "squared"):
         made = []
         for core in CORES.values():
-            options = {"outputs": 3, "regression": False, "loss": loss, "loss_width": 0.0, "eta": 0.05, "lam": 0.01}
+            options = {
+                "outputs": 3,
+                "regression": False,
+                "loss": loss,
+                "loss_width": 0.0,
+                "eta": 0.05,
+                "lam": 0.01,
+            }
             landmarks = core.Mapped64.landmarks(
                 dense(core, matrix(11, 5, 9)), matrix(4, 11, 8), kernel="laplacian", gamma=0.2, offset=0.0, degree=1,
                 function=None, **options,
@@ -347,7 +377,12 @@ def test_malformed_csr_is_refused(core, change):
 
 def test_wrong_types_are_refused(core):
     good = csr_arrays(core)
-    for change in ({"values": None}, {"indices": np.zeros((3, 1), np.int32)}, {"starts": "no"}, {"width": 1.5}):
+    for change in (
+        {"values": None},
+        {"indices": np.zeros((3, 1), np.int32)},
+        {"starts": "no"},
+        {"width": 1.5},
+    ):
         with pytest.raises(TypeError):
             core.Rows64.csr(**(good | change))
     for x in (np.zeros(3), np.zeros((2, 2, 2)), "no", None):
@@ -443,7 +478,9 @@ def test_settings_are_checked(core):
     with pytest.raises(ValueError, match="unknown loss"):
         expansion(core, "kogd", loss="cubic")
     with pytest.raises(ValueError, match="columns"):
-        core.kernel_matrix(dense(core, np.ones((2, 3))), dense(core, np.ones((2, 4))), "linear", 1.0, 0.0, 1, False)
+        core.kernel_matrix(
+            dense(core, np.ones((2, 3))), dense(core, np.ones((2, 4))), "linear", 1.0, 0.0, 1, False
+        )
     with pytest.raises(ValueError, match="one column a landmark"):
         core.Mapped64.landmarks(
             dense(core, matrix(11, 5)), matrix(4, 10), kernel="linear", gamma=1.0, offset=0.0, degree=1, function=None,
@@ -465,7 +502,9 @@ def test_a_python_kernel(core, rule, bits):
     for make in (dense, csr):
         rows = make(core, X, bits)
         ours = run(expansion(core, rule, bits), rows, y, 1, False)[0]
-        theirs = run(expansion(core, rule, bits, kernel="callable", function=gaussian_in_numpy), rows, y, 1, False)[0]
+        theirs = run(
+            expansion(core, rule, bits, kernel="callable", function=gaussian_in_numpy), rows, y, 1, False
+        )[0]
         if bits == 64:
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
         else:
