@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import kernels as oracles
 from sklearn.base import clone
 
 from kernelstream import Gaussian, KernelClassifier, Laplacian, Linear, Polynomial
 from kernelstream.kernels import as_kernel, core_options
 from kernelstream.learners import FOGD, KOGD
 from kernelstream.rows import as_rows
+from oracles import kernels as oracles
 
 PAIRS = [
     (Gaussian(gamma=0.7), oracles.gaussian(0.7)),
@@ -185,8 +185,15 @@ def test_kernels_are_scikit_learn_parameters():
 
 
 @pytest.mark.parametrize("storage", STORAGES[:2])
-@pytest.mark.parametrize(("kernel", "dtype"), [(Gaussian(gamma=0.2), np.float64), (Laplacian(gamma=0.2), np.float64),
-                                               (Gaussian(gamma=0.2), np.float32)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        (Gaussian(gamma=0.2), np.float64),
+        (Laplacian(gamma=0.2), np.float64),
+        (Gaussian(gamma=0.2), np.float32),
+    ],
+    ids=str,
+)
 def test_fourier_features_stand_for_the_kernel(kernel, dtype, storage):
     X = rows(60).astype(dtype)
     learner = FOGD(n_components=20_000, kernel=kernel, seed=1).start(X.shape[1], dtype=dtype)
@@ -200,7 +207,7 @@ def test_fourier_features_stand_for_the_kernel(kernel, dtype, storage):
 
 @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.3), Laplacian(gamma=0.3)], ids=str)
 def test_frequencies(kernel):
-    """A row depends on the seed and its own number only, and has the distribution that belongs to the kernel."""
+    """A row depends on the seed and its own number only, and has the distribution of the kernel."""
     few, many = (FOGD(n_components=40_000, kernel=kernel, seed=5).start(d).frequencies() for d in (2, 5))
     assert many.shape == (5, 20_000)
     assert (many[:2] == few).all()

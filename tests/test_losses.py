@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles.losses import make_losses
 from sklearn.base import clone
 
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.learners import BOGD, FOGD, KOGD, NOGD, TruncatedKOGD
 from kernelstream.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared, SquaredHinge, as_loss
+from oracles.losses import make_losses
 
 ORACLES = make_losses(epsilon=0.3, delta=0.8)
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.3), Huber(0.8)]
@@ -17,7 +17,7 @@ each_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
 
 
 def points(loss):
-    """Scores and targets: -1 and +1 for classification, anything for regression; kinks and far ends included."""
+    """Scores and targets (-1 and +1 for classification), kinks and far ends included."""
     f = np.concatenate([np.linspace(-4, 4, 81), [0.3, -0.3, 0.8, 1.0, -1.0, 1e3, -1e3, 1e8]])
     y = [-1.0, 1.0] if not loss.regression else [-1.0, 0.0, 1.0, 2.7]
     return (grid.ravel() for grid in np.meshgrid(f, y))

@@ -1,10 +1,10 @@
 """Every learner's scores are those of its oracle in tests/oracles, number by number.
 
-Learners make discrete decisions (is the margin <= 0, which point goes?). Where a decision hangs on a tie, rounding
-alone decides and two right implementations part. Streams of continuous data have no ties and are compared to the last
-row. Streams with duplicates may have some: they are compared up to the first row at which the oracle itself answers
-differently when every number of the input is moved by a rounding error (`settled_rows`), and no tie is tolerated
-before that.
+Learners make discrete decisions (is the margin <= 0, which point goes?). Where a decision hangs on a tie,
+rounding alone decides and two right implementations part. Streams of continuous data have no ties and are
+compared to the last row. Streams with duplicates may have some: they are compared up to the first row at
+which the oracle itself answers differently when every number of the input is moved by a rounding error
+(`settled_rows`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import pytest
 import scipy.sparse
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from oracles import kernels as oracle_kernels
-from oracles import learners as oracles
-from oracles.losses import make_losses
 
 from kernelstream import CapacityError, Gaussian, Laplacian, Linear, Polynomial, learners
 from kernelstream.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared, SquaredHinge
 from kernelstream.rows import as_rows
+from oracles import kernels as oracle_kernels
+from oracles import learners as oracles
+from oracles.losses import make_losses
 
 
 def rational(X, Y):
@@ -158,7 +158,7 @@ def rows_of(X, storage, dtype=np.float64):
 
 
 def settled_rows(make, X, y, w, move):
-    """How many rows the oracle answers in the same way when the input moves by `move` (relative), and its scores."""
+    """How many rows the oracle answers alike when the input moves by `move` (relative), and its scores."""
     want = make().run(X, y, w)
     rng = np.random.default_rng(1)
     good = len(X)
@@ -301,7 +301,7 @@ def mixed(reference, mix):
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
 @pytest.mark.parametrize(("name", "options"), [v for v in VARIANTS if "three" in tasks_of(*v)], ids=label)
 def test_classes_that_arrive_late(name, options, order):
-    """One, two, then three classes: what docs/conventions.md says about columns, done by hand on the oracle."""
+    """One, two, then three classes: the columns of docs/conventions.md, mixed by hand in the oracle."""
     from kernelstream import KernelClassifier
 
     X, _, _ = stream("three", n=61, d=4, seed=11)

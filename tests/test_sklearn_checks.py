@@ -43,11 +43,10 @@ CLASSIFIERS = [
 ]
 REGRESSORS = [None, BOGD(), FOGD(kernel=Gaussian(gamma=0.1)), KOGD(), TruncatedKOGD(), KernelPA(), LinearPA()]
 
-ORDER = (
-    "online learning: a row of weight two is one step of twice the size, the same row twice is two steps, the second "
-    "from another model; and the check shuffles the rows, while these learners learn in order, once. "
-    "scikit-learn expects the same failure of its SGD and passive-aggressive estimators"
-)
+# Online learning: a row of weight two is one step of twice the size, the same row twice is two steps, the
+# second from another model; and the check shuffles the rows, while these learners learn in order, once.
+# scikit-learn expects the same failure of its own SGD, perceptron and passive-aggressive estimators.
+ORDER = "weight two is one step of twice the size, not two steps; and the order of rows matters"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ORDER,
     "check_sample_weight_equivalence_on_sparse_data": ORDER,

@@ -220,8 +220,6 @@ def test_what_is_written_is_read_by_the_quick_parser(rows):
 @pytest.mark.parametrize("name", datasets.DATASETS)
 def test_data_sets_are_what_their_records_say(name, request):
     record = datasets.DATASETS[name]
-    if name == "covtype.binary":
-        pytest.skip("covtype.binary takes half a minute to read: see test_the_start_of_covtype")
     X, y = datasets.load(name) if record.shipped else request.getfixturevalue("dataset")(name)
     assert X.shape == (record.rows, record.features)
     assert hasattr(X, "indptr") == record.sparse
@@ -230,12 +228,6 @@ def test_data_sets_are_what_their_records_say(name, request):
     if record.task == "classification" and record.order == "random":
         half = len(y) // 2
         assert set(y[:half].tolist()) == set(y[half:].tolist())
-
-
-def test_the_start_of_covtype(data_file):
-    X, y = next(libsvm.read_libsvm(data_file("covtype.binary"), n_features=54))
-    assert X.shape == (1000, 54)
-    assert set(y.tolist()) <= {1.0, 2.0}
 
 
 def test_svmguide3_leaves_out_the_copies(data_file, dataset):

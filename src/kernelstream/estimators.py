@@ -64,18 +64,18 @@ class _KernelEstimator(BaseEstimator):
         self.learner_ = _started(self.learner, rows.width, outputs, regression=regression, dtype=dtype)
 
     def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
-        """Checked weights; ``some``: not all may be zero (a chunk of a stream may well have nothing to teach)."""
+        """Checked weights; ``some``: not all may be zero (in a chunk of a stream they may)."""
         if sample_weight is None:
             return None
-        scalar = isinstance(sample_weight, numbers.Real)
-        weights: Array = np.full(rows.n, sample_weight, np.float64) if scalar else np.ascontiguousarray(sample_weight, np.float64)
+        weights: Array = np.ascontiguousarray(sample_weight, np.float64)
+        if isinstance(sample_weight, numbers.Real):
+            weights = np.full(rows.n, weights.item())
         if weights.shape != (rows.n,):
-            raise ValueError(f"sample_weight has the shape {weights.shape}, expected ({rows.n},): one weight a row")
+            raise ValueError(f"sample_weight has the shape {weights.shape}: {rows.n} rows need one weight each")
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(bad):
             raise ValueError(
-                f"sample_weight is {weights[bad[0]]} at row {bad[0]}: Negative values in data and values that are not "
-                "finite are refused"
+                f"sample_weight is {weights[bad[0]]} at row {bad[0]}: a weight must be finite and not negative"
             )
         if some and not weights.any():
             raise ValueError("all sample weights are zero: there is nothing to fit")
@@ -290,7 +290,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         labels = self._labels(y, rows)
         weights = self._weights(sample_weight, rows)
         if not new and not len(self.classes_):
-            self.classes_ = labels[:0]  # so far every chunk was empty: it told nothing about the type of labels
+            self.classes_ = labels[:0]  # all chunks were empty: none told the type of labels
         known, is_open = self._known_classes(classes, new, labels)
         if len(known) and len(labels) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
             if "O" not in (known.dtype.kind, labels.dtype.kind):

@@ -1,4 +1,4 @@
-"""The compiled core itself, at every CPU level that this machine runs. Also run under the sanitizers: kept short."""
+"""The compiled core itself, at every CPU level that this machine runs. Short: the sanitizers run it too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import kernels as oracles
 
 from kernelstream._core import levels
+from oracles import kernels as oracles
 
 LEVELS = levels()
 CORES = {level: importlib.import_module(f"kernelstream._core_{level}") for level in LEVELS}
@@ -111,7 +111,7 @@ def test_the_grouping_of_rows_changes_no_bit(core, kernel):
 
 @pytest.mark.parametrize(("bits", "low", "tolerance"), [(64, -708.0, 3e-16), (32, -87.0, 3e-7)])
 def test_the_exponential(core, bits, low, tolerance):
-    """exp(-u) through the Gaussian kernel of one column: u over the whole range, exact at 0, never above 1."""
+    """exp(-u) through the kernel of one column: u over the whole range, exact at 0, never above 1."""
     dtype = dtype_of(bits)
     u = np.concatenate([np.linspace(0, -low, 5001), np.logspace(-20, np.log10(-low), 3000)]).astype(dtype)
     got = core.kernel_matrix(
@@ -230,9 +230,10 @@ RULES: dict[str, dict[str, Any]] = {
 def expansion(core, rule, bits=64, width=5, outputs=1, kernel="gaussian", function=None, **options):
     gamma, offset, degree = KERNELS.get(kernel, (1.0, 0.0, 1))
     made = {
-        "width": width, "outputs": outputs, "regression": False, "kernel": kernel, "gamma": gamma, "offset": offset,
-        "degree": degree, "function": function, "budget": 13, "grows": False, "loss": "logistic", "loss_width": 0.0,
-        "eta": 0.0, "lam": 0.0, "C": 0.7, "clip": 1.0, "variant": "", "seed": 4,
+        "width": width, "outputs": outputs, "regression": False, "kernel": kernel, "gamma": gamma,
+        "offset": offset, "degree": degree, "function": function, "budget": 13, "grows": False,
+        "loss": "logistic", "loss_width": 0.0, "eta": 0.0, "lam": 0.0, "C": 0.7, "clip": 1.0, "variant": "",
+        "seed": 4,
     }  # fmt: skip
     return getattr(core, f"Expansion{bits}")(rule.split()[0], **(made | RULES.get(rule, {}) | options))
 
@@ -280,8 +281,8 @@ def test_levels_agree_for_maps_and_linear_models():
                 "lam": 0.01,
             }
             landmarks = core.Mapped64.landmarks(
-                dense(core, matrix(11, 5, 9)), matrix(4, 11, 8), kernel="laplacian", gamma=0.2, offset=0.0, degree=1,
-                function=None, **options,
+                dense(core, matrix(11, 5, 9)), matrix(4, 11, 8), kernel="laplacian", gamma=0.2, offset=0.0,
+                degree=1, function=None, **options,
             )  # fmt: skip
             linear = core.Linear64(width=5, outputs=3, regression=False, epsilon=0.1, C=0.5, variant="PA-II")
             models = [fourier(core, matrix(5, 21, 7), **options), landmarks, linear]
@@ -483,8 +484,8 @@ def test_settings_are_checked(core):
         )
     with pytest.raises(ValueError, match="one column a landmark"):
         core.Mapped64.landmarks(
-            dense(core, matrix(11, 5)), matrix(4, 10), kernel="linear", gamma=1.0, offset=0.0, degree=1, function=None,
-            outputs=1, regression=False, loss="hinge", loss_width=0.0, eta=0.1, lam=0.0,
+            dense(core, matrix(11, 5)), matrix(4, 10), kernel="linear", gamma=1.0, offset=0.0, degree=1,
+            function=None, outputs=1, regression=False, loss="hinge", loss_width=0.0, eta=0.1, lam=0.0,
         )  # fmt: skip
 
 
