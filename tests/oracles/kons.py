@@ -42,6 +42,11 @@ def quadratic_features(X: Array, gamma: float, coef0: float) -> Array:
     return np.einsum("ni,nj->nij", Z, Z).reshape(len(X), -1)
 
 
+def fast_gaussian(gamma: float) -> Callable[[Array, Array], Array]:
+    """The Gaussian kernel of two matrices."""
+    return lambda X, Y: np.exp(-gamma * ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2))
+
+
 class OnlineNewtonStep:
     """ONS on explicit features (Eq. 1), A inverted anew each round.
 
@@ -155,13 +160,17 @@ class KRLS:
         a = np.linalg.solve(self.kernel(P, P), k)
         return float(self.kernel(x[None], x[None])[0, 0] - 2 * k @ a + a @ self.kernel(P, P) @ a), a
 
-    def round(self, x: Array, y: Array, weight: float = 1.0) -> Array:
-        f = self.score(x[None])[0]
+    def admit(self, x: Array) -> Array:
+        """Let x join the dictionary if it is far from its span; its coefficients."""
         delta, a = self.residual(x)
         if delta > max(self.nu, 1e-10) and len(self.points) < self.max_size:
             self.points.append(x)
             a = np.append(np.zeros(len(a)), 1.0)
-        self.a.append(a)
+        return a
+
+    def round(self, x: Array, y: Array, weight: float = 1.0) -> Array:
+        f = self.score(x[None])[0]
+        self.a.append(self.admit(x))
         self.y.append(y)
         self.v.append(weight)
         return f
