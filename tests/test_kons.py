@@ -7,8 +7,6 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import kons as oracle
-from oracles.rng import Splitmix
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
 
@@ -16,6 +14,8 @@ from kernelstream import CapacityError, Gaussian, KernelClassifier, KernelRegres
 from kernelstream.learners import KONS, KRLS, ProsNKons, SketchedKONS
 from kernelstream.learners.kons import curvature_constant
 from kernelstream.rows import as_rows
+from oracles import kons as oracle
+from oracles.rng import Splitmix
 
 LOSSES = ["squared", "logistic", "squared_hinge"]
 POLY, GAMMA, COEF0 = Polynomial(degree=2, gamma=0.7, coef0=0.4), 0.7, 0.4
@@ -91,18 +91,22 @@ def test_kons_is_the_online_newton_step(loss, C, alpha, clips):
 
 
 def test_zero_slopes_with_and_without_clipping():
-    """Squared hinge beyond the margin has slope zero: with C > 1 rounds are idle, with h != 0 they project only."""
+    """Squared hinge beyond the margin: no slope. With C > 1 rounds are idle, or with h != 0 project only."""
     X, y = stream(300, seed=3)
     y[:] = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     X *= 1.5
     expected, ons, _ = explicit(X, y, "squared_hinge", 1.2, 0.001)
     learner, scores = run(KONS(1.2, alpha=0.001, loss="squared_hinge", kernel=POLY), X, y)
     np.testing.assert_allclose(scores[:, 0], expected, atol=1e-8, rtol=0)
-    only_projected = sum(s == 0 for s in (oracle.slope("squared_hinge", f, t) for f, t in zip(expected, y, strict=True)))
+    only_projected = sum(
+        s == 0 for s in (oracle.slope("squared_hinge", f, t) for f, t in zip(expected, y, strict=True))
+    )
     assert only_projected > 20
     assert ons.clipped > 20
     gradients = len(learner.state()["newton_slots"])
-    assert gradients < learner.n_points < len(X)  # projections are stored without a row in A, idle rounds not at all
+    assert (
+        gradients < learner.n_points < len(X)
+    )  # projections are stored without a row in A, idle rounds not at all
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -172,7 +176,11 @@ def test_sketched_is_the_newton_step_with_the_coins_of_kors(gamma):
         coins += u < max(p, gamma)
         expected.append(ons.round(z, t, 1.0, u < max(p, gamma)))
     learner, scores = run(
-        SketchedKONS(C, gamma=gamma, beta=beta, eps=eps, alpha=alpha, loss="logistic", kernel=POLY, seed=seed), X, y
+        SketchedKONS(
+            C, gamma=gamma, beta=beta, eps=eps, alpha=alpha, loss="logistic", kernel=POLY, seed=seed
+        ),
+        X,
+        y,
     )
     np.testing.assert_allclose(scores[:, 0], expected, atol=1e-8, rtol=0)
     assert learner.n_newton == coins < len(X)
@@ -267,8 +275,10 @@ def test_krls_is_least_squares_on_its_dictionary(nu, weighted):
     X, y = stream(150, seed=11, regression=True)
     weights = np.random.default_rng(1).uniform(0.2, 3, len(X)) if weighted else None
     slow = oracle.KRLS(oracle.fast_gaussian(0.5), nu=nu, max_size=40)
-    expected = [slow.round(x, np.array([t]), 1.0 if weights is None else weights[i])[0]
-                for i, (x, t) in enumerate(zip(X, y, strict=True))]
+    expected = [
+        slow.round(x, np.array([t]), 1.0 if weights is None else weights[i])[0]
+        for i, (x, t) in enumerate(zip(X, y, strict=True))
+    ]
     learner, scores = run(KRLS(nu, kernel=Gaussian(gamma=0.5), max_size=40), X, y, weights, regression=True)
     assert learner.n_points == len(slow.points) == (40 if nu < 0.4 else learner.n_points)
     np.testing.assert_allclose(scores[:, 0], expected, atol=1e-7)
@@ -368,7 +378,9 @@ def test_bounded_ones_stop_growing(name):
 def test_learns(name):
     size = 1000 if name != "ProsNKons" else 2000  # restarts take their time
     X, y = stream(size, seed=17)
-    model = KernelClassifier(clone(ALL[name]).set_params(max_size=1000 if name in ("KONS", "SketchedKONS") else 30))
+    model = KernelClassifier(
+        clone(ALL[name]).set_params(max_size=1000 if name in ("KONS", "SketchedKONS") else 30)
+    )
     before = model.predict_then_learn(X, y.astype(int), classes=[-1, 1])
     assert (before != y)[size // 2 :].mean() < 0.22
     X, y = stream(size, seed=18, regression=True)
@@ -384,7 +396,9 @@ def test_classes_and_features_that_appear_later(name):
     model = KernelClassifier(clone(ALL[name]).set_params(kernel=Gaussian(gamma=0.3)))
     model.partial_fit(X[:1], y[:1])
     model.partial_fit(X[1:], y[1:])
-    told = KernelClassifier(clone(ALL[name]).set_params(kernel=Gaussian(gamma=0.3))).partial_fit(X, y, classes=[-1, 1])
+    told = KernelClassifier(clone(ALL[name]).set_params(kernel=Gaussian(gamma=0.3))).partial_fit(
+        X, y, classes=[-1, 1]
+    )
     np.testing.assert_allclose(model.decision_function(X), told.decision_function(X), atol=1e-12)
     before = told.learner_.score(as_rows(X))
     told.learner_.widen(5)

@@ -1,4 +1,4 @@
-"""Online Newton step, KONS by the paper's Lemma 2 (corrected), KORS and KRLS: slow and obvious, in plain NumPy."""
+"""Online Newton step, KONS by the paper's Lemma 2 (corrected), KORS and KRLS: slow and obvious, in NumPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def clip(z: float, C: float) -> tuple[float, float]:
 
 
 def quadratic_features(X: Array, gamma: float, coef0: float) -> Array:
-    """The feature map of (gamma x.y + coef0)^2: all products of two entries of (sqrt(gamma) x, sqrt(coef0))."""
+    """The feature map of (gamma x.y + coef0)^2: all products of two of (sqrt(gamma) x, sqrt(coef0))."""
     Z = np.hstack([np.sqrt(gamma) * X, np.full((len(X), 1), np.sqrt(coef0))])
     return np.einsum("ni,nj->nij", Z, Z).reshape(len(X), -1)
 
@@ -53,7 +53,9 @@ class OnlineNewtonStep:
     `coin(t)` says whether round t's gradient enters A (always, by default: KONS).
     """
 
-    def __init__(self, width: int, *, C: float, alpha: float, loss: str, sigma: Callable[[float], float]) -> None:
+    def __init__(
+        self, width: int, *, C: float, alpha: float, loss: str, sigma: Callable[[float], float]
+    ) -> None:
         self.C, self.alpha, self.loss, self.sigma = C, alpha, loss, sigma
         self.A = alpha * np.eye(width)
         self.w = np.zeros(width)
@@ -82,9 +84,11 @@ class OnlineNewtonStep:
 
 
 class LemmaKONS:
-    """KONS as Algorithm 1 with Lemma 2, its two slips corrected; kernel values only. Slopes must not be zero."""
+    """KONS as Algorithm 1 with Lemma 2, its slips corrected; kernel values only. No slope may be zero."""
 
-    def __init__(self, kernel: Callable[[Array, Array], Array], *, C: float, alpha: float, loss: str, sigma: float) -> None:
+    def __init__(
+        self, kernel: Callable[[Array, Array], Array], *, C: float, alpha: float, loss: str, sigma: float
+    ) -> None:
         self.kernel, self.C, self.alpha, self.loss, self.sigma = kernel, C, alpha, loss, sigma
         self.points: list[Array] = []
         self.b: list[float] = []
@@ -116,7 +120,9 @@ def leverage(Phi: Array, phi: Array, alpha: float, eps: float) -> float:
     return float((1 + eps) * phi @ np.linalg.solve(A, phi))
 
 
-def kors(Phi: Array, *, alpha: float, beta: float, eps: float, seed: int) -> tuple[list[int], list[float], list[float]]:
+def kors(
+    Phi: Array, *, alpha: float, beta: float, eps: float, seed: int
+) -> tuple[list[int], list[float], list[float]]:
     """Algorithm 2 on explicit features: the rows kept, their p, and the estimates of all rows."""
     draws = Splitmix(seed)
     kept: list[int] = []
@@ -152,7 +158,7 @@ class KRLS:
         return self.kernel(X, P) @ np.linalg.solve(self.kernel(P, P), values)
 
     def residual(self, x: Array) -> tuple[float, Array]:
-        """By brute force: the squared distance of phi(x) from the span, and the coefficients of the projection."""
+        """By brute force: the squared distance of phi(x) from the span, and the projection's coefficients."""
         if not self.points:
             return float(self.kernel(x[None], x[None])[0, 0]), np.zeros(0)
         P = np.array(self.points)

@@ -2,8 +2,8 @@
 
 With K the kernel matrix of the dictionary, ``k`` the kernel values of the new row against it, ``a = K^-1 k``:
 
-    delta = k(x, x) - k . a                                    the squared distance of phi(x) from the dictionary's span
-    delta > nu:  the row joins the dictionary;  P <- diag(P, 1),  alpha <- (alpha - a e / delta, e / delta),  e = y - k . alpha
+    delta = k(x, x) - k . a,    e = y - k . alpha         (delta: squared distance from the dictionary's span)
+    delta > nu:  the row joins the dictionary;  P <- diag(P, 1),  alpha <- (alpha - a e / delta, e / delta)
     otherwise:   q = P a / (1 + a . P a),  P <- P - q a^T P,  alpha <- alpha + K^-1 q e
 """
 
@@ -20,7 +20,7 @@ __all__ = ["KRLS"]
 
 
 class KRLS(ExpansionLearner):
-    """Kernel recursive least squares: at every round the least-squares fit to all rows seen, within the dictionary's span.
+    """Kernel recursive least squares: at every round the best fit to all rows seen in the dictionary's span.
 
     Args:
         nu: squared distance from the dictionary's span above which a row joins it.
@@ -30,11 +30,13 @@ class KRLS(ExpansionLearner):
     Classification fits -1 and +1, and with more classes one column each, which share dictionary and P.
 
     This differs from the paper in:
-        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` (float32 data: 1e-5) never joins, so that K stays sound for nu = 0;
+        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` (float32 data: 1e-5) never joins, so that K stays
+           sound for nu = 0;
         3. the Cholesky factor of K is kept, not its inverse; 4. sample weights (weighted least squares).
 
     References:
-        Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing 52, 2004.
+        Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing
+        52, 2004.
 
     >>> from kernelstream import KernelRegressor
     >>> model = KernelRegressor(KRLS(nu=0.001)).fit([[0.0], [1.0], [0.5]] * 20, [0.0, 1.0, 0.0] * 20)

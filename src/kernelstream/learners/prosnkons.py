@@ -1,14 +1,14 @@
 """PROS-N-KONS: the online Newton step in the Nystrom embedding of a dictionary that KORS keeps.
 
-With I the dictionary, ``K_I = U S U^T`` its kernel matrix and ``k_I(x)`` the kernel values of a row against it:
+With I the dictionary, ``K_I = U S U^T`` its kernel matrix and ``k_I(x)`` the kernel values of a row with it:
 
-    z(x) = S^-1/2 U^T k_I(x)                                   the embedding, whose products are the Nystrom kernel
+    z(x) = S^-1/2 U^T k_I(x)                     (the embedding, whose products are the Nystrom kernel)
     A_t = alpha I + sum_s eta_s g_s^2 z_s z_s^T,   u_{t+1} = w_t - A_t^-1 g_t z_t
     w_t = u_t - h(z_t . u_t) / (z_t^T A_{t-1}^-1 z_t) A_{t-1}^-1 z_t,     predict z_t . w_t
 
-Each row is then shown to KORS (see ``kernelstream.sketches.RidgeLeverageSampler``), with its plain feature vector and the
-regularisation gamma. If KORS keeps it, the embedding is made anew, and A and w start again (PROS-N-KONS) or are carried over
-into the larger space (CON-KONS).
+Each row is then shown to KORS (see ``kernelstream.sketches.RidgeLeverageSampler``), with its plain feature
+vector and the regularisation gamma. If KORS keeps it, the embedding is made anew, and A and w start again
+(PROS-N-KONS) or are carried over into the larger space (CON-KONS).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = ["ProsNKons"]
 class ProsNKons(NewtonLearner):
     """The bounded second-order learner: online Newton step on the Nystrom features of an adaptive dictionary.
 
-    Once the dictionary holds ``max_size`` points it stays as it is; memory and time per round are then constant.
+    Once the dictionary holds ``max_size`` points it stays as it is; memory and time per round are then
+    constant.
 
     Args:
         C: scores are clipped to [-C, C]; for regression it should bound the targets.
@@ -40,18 +41,20 @@ class ProsNKons(NewtonLearner):
         loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         max_size: the dictionary's cap.
-        restart: whether A and w start again when the dictionary grows; ``False`` is CON-KONS, which carries the function and the
-            second-order matrix over.
+        restart: whether A and w start again when the dictionary grows; ``False`` is CON-KONS, which carries
+            the function and the second-order matrix over.
         seed: of KORS's coins.
 
     This differs from the paper in:
-        1. the cap on the dictionary; 2. directions of the dictionary with an eigenvalue below 1e-10 of the largest (float32 data:
-        1e-5) are left out; 3. the dictionary grows at the end of the round whose row KORS kept (the paper makes the restart at the
-        start of the next one, which is the same), so a Newton step is always in force when the next row is predicted; 4. A takes
-        ``eta_t = sigma_t`` as in KONS, where the PROS-N-KONS paper has sigma_t / 2.
+        1. the cap on the dictionary; 2. directions of the dictionary with an eigenvalue below 1e-10 of the
+        largest (float32 data: 1e-5) are left out; 3. the dictionary grows at the end of the round whose row
+        KORS kept (the paper makes the restart at the start of the next one, which is the same), so a Newton
+        step is always in force when the next row is predicted; 4. A takes ``eta_t = sigma_t`` as in KONS,
+        where the PROS-N-KONS paper has sigma_t / 2.
 
     References:
-        Calandriello, Lazaric and Valko, "Efficient second-order online kernel learning with adaptive embedding", NeurIPS 2017.
+        Calandriello, Lazaric and Valko, "Efficient second-order online kernel learning with adaptive
+        embedding", NeurIPS 2017.
 
     >>> from kernelstream import KernelRegressor
     >>> model = KernelRegressor(ProsNKons(alpha=0.1, max_size=20)).fit([[0.0], [1.0]] * 100, [0.0, 1.0] * 100)

@@ -1,6 +1,7 @@
 """Approximate linear dependency (ALD): keep a row if it is far from the span of the rows kept.
 
-    delta = k(x, x) - k^T K^-1 k > nu,      K the kernel matrix of the dictionary, k the row's values against it
+With K the kernel matrix of the dictionary and k the row's values against it, a row is kept if
+``delta = k(x, x) - k^T K^-1 k > nu``.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ __all__ = ["ApproximateLinearDependency"]
 class ApproximateLinearDependency(DictionarySketch):
     """The ALD dictionary: every row read is within a squared distance ``nu`` of the span of those kept.
 
-    The features are ``L^-1 k(x)`` with ``L L^T = K`` over the dictionary: their products are the Nystrom kernel, and the squared
-    length of a row's features falls short of ``k(x, x)`` by its residual delta.
+    The features are ``L^-1 k(x)`` with ``L L^T = K`` over the dictionary: their products are the Nystrom
+    kernel, and the squared length of a row's features falls short of ``k(x, x)`` by its residual delta.
 
     Args:
         nu: squared distance from the span above which a row is kept.
@@ -32,11 +33,12 @@ class ApproximateLinearDependency(DictionarySketch):
         1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` (float32 data: 1e-5) is never kept.
 
     References:
-        Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing 52, 2004.
+        Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing
+        52, 2004.
 
     >>> from kernelstream import Gaussian
-    >>> ald = ApproximateLinearDependency(nu=0.1, kernel=Gaussian(gamma=1.0)).fit([[0.0], [0.1], [2.0], [0.0]])
-    >>> ald.indices_.tolist()
+    >>> ald = ApproximateLinearDependency(nu=0.1, kernel=Gaussian(gamma=1.0))
+    >>> ald.fit([[0.0], [0.1], [2.0], [0.0]]).indices_.tolist()
     [0, 2]
     """
 
@@ -49,5 +51,5 @@ class ApproximateLinearDependency(DictionarySketch):
         return {"sampled": False, "nu": check_number("nu", self.nu, low=0)}
 
     def residual(self, X: Any) -> Array:
-        """delta of the rows of ``X``; nothing is learnt."""
+        """Delta of the rows of ``X``; nothing is learnt."""
         return self._scores(X)

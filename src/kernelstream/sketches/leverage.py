@@ -1,7 +1,7 @@
 """Kernel online row sampling (KORS): a dictionary chosen by ridge leverage scores, in one pass.
 
-With ``phi_t = phi(x_t)``, the dictionary of kept rows ``(i, 1 / p_i)`` and ``Psi = [phi_i / sqrt(p_i)]`` (the selection matrix
-holds ``1 / sqrt(p)``, so that ``E[Psi Psi^T] = sum_t phi_t phi_t^T``):
+With ``phi_t = phi(x_t)``, the dictionary of kept rows ``(i, 1 / p_i)`` and ``Psi = [phi_i / sqrt(p_i)]`` (the
+selection matrix holds ``1 / sqrt(p)``, so that ``E[Psi Psi^T] = sum_t phi_t phi_t^T``):
 
     tau_t = (1 + eps) phi_t^T (Psi Psi^T + phi_t phi_t^T + alpha I)^-1 phi_t        the estimate, Eq. 4
     p_t = min(beta tau_t, 1);  keep x_t with probability p_t and weight 1 / p_t
@@ -26,7 +26,8 @@ class DictionarySketch(KernelSketch):
     """A sketch made of a dictionary of rows: what KORS and ALD share.
 
     Attributes:
-        components_: the rows kept. indices_: their numbers in the stream, from 0. n_seen_: rows read. nbytes_: bytes of state.
+        components_: the rows kept. indices_: their numbers in the stream, from 0. n_seen_: rows read.
+            nbytes_: bytes of state.
     """
 
     max_size: int
@@ -46,7 +47,9 @@ class DictionarySketch(KernelSketch):
         width, itemsize = self._shape
         kind = getattr(core, "Dictionary32" if itemsize == 4 else "Dictionary64")
         defaults = {"ridge": 0.0, "beta": 1.0, "eps": 0.0, "nu": 0.0, "seed": 0}
-        return kind(width=width, budget=self.max_size, **(defaults | self._rule()), **core_options(self.kernel_))
+        return kind(
+            width=width, budget=self.max_size, **(defaults | self._rule()), **core_options(self.kernel_)
+        )
 
     def _same(self, rows: Any) -> Any:
         """The rows in the precision of the dictionary."""
@@ -112,9 +115,9 @@ class DictionarySketch(KernelSketch):
 class RidgeLeverageSampler(DictionarySketch):
     """KORS: keeps a row with a probability proportional to its ridge leverage score among the rows so far.
 
-    The features are ``L^-1 S^T k(x)`` with ``L L^T = S^T K S + alpha I`` over the dictionary and S holding ``1 / sqrt(p)``: their
-    products are the regularised Nystrom kernel ``K S (S^T K S + alpha I)^-1 S^T K``, which lies below K, by no more than
-    ``alpha / (1 - eps)`` if the guarantee holds.
+    The features are ``L^-1 S^T k(x)`` with ``L L^T = S^T K S + alpha I`` over the dictionary and S holding
+    ``1 / sqrt(p)``: their products are the regularised Nystrom kernel ``K S (S^T K S + alpha I)^-1 S^T K``,
+    which lies below K, by no more than ``alpha / (1 - eps)`` if the guarantee holds.
 
     Args:
         alpha: the ridge.
@@ -125,7 +128,8 @@ class RidgeLeverageSampler(DictionarySketch):
         seed: of the coins.
 
     Attributes:
-        components_, indices_, n_seen_, nbytes_: the dictionary. probabilities_, weights_: p and 1 / p of each row kept.
+        components_, indices_, n_seen_, nbytes_: the dictionary. probabilities_, weights_: p and 1 / p of each
+            row kept.
         effective_dimension_: ``Tr(K (K + alpha I)^-1)`` of all rows read, estimated from the dictionary.
         online_dimension_: the sum of all estimates tau_t.
 
@@ -133,8 +137,8 @@ class RidgeLeverageSampler(DictionarySketch):
         1. the cap; 2. rows with ``k(x, x) = 0`` are passed over.
 
     References:
-        Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive sketching", ICML 2017.
-        Cohen, Musco and Pachocki, "Online row sampling", APPROX 2016.
+        Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive
+        sketching", ICML 2017. Cohen, Musco and Pachocki, "Online row sampling", APPROX 2016.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
@@ -177,7 +181,7 @@ class RidgeLeverageSampler(DictionarySketch):
 
     @property
     def probabilities_(self) -> Array:
-        """p of each row kept."""
+        """The probability p of each row kept."""
         scales: Array = self._core.state()["dictionary_scales"]
         return 1 / scales**2
 
