@@ -433,3 +433,11 @@ def test_probabilities_with_the_logistic_loss():
     X, y = stream(200, seed=20)
     p = KernelClassifier(ProsNKons(3.0, loss="logistic")).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_callable_kernels(name):
+    X, y = stream(120, seed=21)
+    _, compiled = run(clone(ALL[name]).set_params(kernel=POLY), X, y)
+    _, called = run(clone(ALL[name]).set_params(kernel=lambda A, B: (0.7 * A @ B.T + 0.4) ** 2), X, y)
+    np.testing.assert_allclose(called, compiled, atol=1e-6)

@@ -119,7 +119,8 @@ class KONS(NewtonLearner):
     ``ProsNKons`` is the bounded one.
 
     Args:
-        C: scores are clipped to [-C, C]; for regression it should bound the targets.
+        C: scores are clipped to [-C, C]; for regression it should bound the targets, and with the logistic
+            loss it bounds the log-odds.
         alpha: regularisation of the second-order matrix.
         eta: the stepsize; by default the curvature constant of the loss (see the module).
         loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
@@ -141,9 +142,9 @@ class KONS(NewtonLearner):
         sketching", ICML 2017.
 
     >>> from kernelstream import KernelRegressor
-    >>> model = KernelRegressor(KONS(C=1.0, alpha=0.1)).fit([[0.0], [1.0]] * 20, [0.0, 1.0] * 20)
+    >>> model = KernelRegressor(KONS(C=1.0, alpha=0.1)).fit([[0.0], [1.0]] * 20, [-0.5, 0.5] * 20)
     >>> model.predict([[0.0], [1.0]]).round(1).tolist()
-    [0.0, 1.0]
+    [-0.5, 0.5]
     """
 
     bounded = False
@@ -211,9 +212,9 @@ class SketchedKONS(KONS):
         sketching", ICML 2017.
 
     >>> from kernelstream import KernelRegressor
-    >>> model = KernelRegressor(SketchedKONS(gamma=0.2, alpha=0.1)).fit([[0.0], [1.0]] * 40, [0.0, 1.0] * 40)
+    >>> model = KernelRegressor(SketchedKONS(gamma=0.2, alpha=0.1)).fit([[0.0], [1.0]] * 40, [-0.5, 0.5] * 40)
     >>> model.predict([[0.0], [1.0]]).round(1).tolist()
-    [0.0, 1.0]
+    [-0.5, 0.5]
     >>> model.learner_.n_newton < model.learner_.n_points
     True
     """

@@ -32,7 +32,8 @@ class ProsNKons(NewtonLearner):
     constant.
 
     Args:
-        C: scores are clipped to [-C, C]; for regression it should bound the targets.
+        C: scores are clipped to [-C, C]; for regression it should bound the targets, and with the logistic
+            loss it bounds the log-odds.
         alpha: regularisation of the second-order matrix.
         gamma: regularisation of KORS's leverage scores; smaller means a larger dictionary.
         beta: KORS's budget; the theory asks for ``3 log(T / delta) / eps^2``, practice for much less.
@@ -46,20 +47,22 @@ class ProsNKons(NewtonLearner):
         seed: of KORS's coins.
 
     This differs from the paper in:
-        1. the cap on the dictionary; 2. directions of the dictionary with an eigenvalue below 1e-10 of the
-        largest (float32 data: 1e-5) are left out; 3. the dictionary grows at the end of the round whose row
-        KORS kept (the paper makes the restart at the start of the next one, which is the same), so a Newton
-        step is always in force when the next row is predicted; 4. A takes ``eta_t = sigma_t`` as in KONS,
-        where the PROS-N-KONS paper has sigma_t / 2.
+        1. the cap on the dictionary;
+        2. directions of the dictionary with an eigenvalue below 1e-10 of the largest (float32 data: 1e-5) are
+           left out;
+        3. the dictionary grows at the end of the round whose row KORS kept, and a Newton step is always in
+           force when the next row is predicted;
+        4. ``eta_t = sigma_t`` as in KONS. (The paper was not at hand; this follows the KONS paper and what
+           its authors' later work is said to change.)
 
     References:
         Calandriello, Lazaric and Valko, "Efficient second-order online kernel learning with adaptive
         embedding", NeurIPS 2017.
 
     >>> from kernelstream import KernelRegressor
-    >>> model = KernelRegressor(ProsNKons(alpha=0.1, max_size=20)).fit([[0.0], [1.0]] * 100, [0.0, 1.0] * 100)
+    >>> model = KernelRegressor(ProsNKons(alpha=0.1, max_size=20)).fit([[0.0], [1.0]] * 100, [-0.5, 0.5] * 100)
     >>> model.predict([[0.0], [1.0]]).round(1).tolist()
-    [0.0, 1.0]
+    [-0.5, 0.5]
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class RidgeLeverageSampler(DictionarySketch):
         components_, indices_, n_seen_, nbytes_: the dictionary. probabilities_, weights_: p and 1 / p of each
             row kept.
         effective_dimension_: ``Tr(K (K + alpha I)^-1)`` of all rows read, estimated from the dictionary.
-        online_dimension_: the sum of all estimates tau_t.
+        online_dimension_: the sum of all estimates tau_t made (none are, once the dictionary is full).
 
     This differs from the paper in:
         1. the cap; 2. rows with ``k(x, x) = 0`` are passed over.
@@ -201,5 +201,5 @@ class RidgeLeverageSampler(DictionarySketch):
 
     @property
     def online_dimension_(self) -> float:
-        """The sum of the estimates of all rows read, an upper estimate of the online effective dimension."""
+        """The sum of the estimates of the rows read, an upper estimate of the online effective dimension."""
         return float(self._core.state()["online"][0])
