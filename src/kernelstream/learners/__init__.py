@@ -5,16 +5,21 @@ from kernelstream.learners.bogd import BOGD
 from kernelstream.learners.bpas import BPAS
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
+from kernelstream.learners.kons import KONS, SketchedKONS
+from kernelstream.learners.krls import KRLS
 from kernelstream.learners.mapped import FOGD, NOGD
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
+from kernelstream.learners.prosnkons import ProsNKons
 
 __all__ = [
     "BOGD",
     "BPAS",
     "FOGD",
     "KOGD",
+    "KONS",
+    "KRLS",
     "NOGD",
     "RBP",
     "Forgetron",
@@ -24,5 +29,7 @@ __all__ = [
     "LinearPA",
     "Projectron",
     "ProjectronPP",
+    "ProsNKons",
+    "SketchedKONS",
     "TruncatedKOGD",
 ]

@@ -1,1 +1,7 @@
 """Sketches of kernels and vectors, usable alone as scikit-learn transformers."""
+
+from kernelstream.sketches.base import KernelSketch
+from kernelstream.sketches.dependency import ApproximateLinearDependency
+from kernelstream.sketches.leverage import RidgeLeverageSampler
+
+__all__ = ["ApproximateLinearDependency", "KernelSketch", "RidgeLeverageSampler"]
