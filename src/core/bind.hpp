@@ -190,12 +190,17 @@ template <class T, class Model> struct Bound {
     std::lock_guard<std::mutex> guard(lock);
     Stop why;
     int64_t next = model.run(rows, from, y, w, f, more..., why);
-    return {next, why == Stop::done ? "done" : why == Stop::full ? "full" : "not finite"};
+    return {next, why == Stop::done ? "done" : why == Stop::full ? "full" : why == Stop::due ? "due" : "not finite"};
   }
 
   size_t nbytes() const { return model.nbytes(); }
 
- private:
+  // The lock, waited for without the interpreter lock: the thread that holds it may need that one for a callable kernel.
+  std::unique_lock<std::mutex> locked() {
+    nb::gil_scoped_release release;
+    return std::unique_lock<std::mutex>(lock);
+  }
+
   void check(const Rows<T>& rows) const {
     require(rows.width == model.set.width, "rows have " + std::to_string(rows.width) + " columns, the model " +
                                                std::to_string(model.set.width));

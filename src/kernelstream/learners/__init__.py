@@ -6,6 +6,7 @@ from kernelstream.learners.bpas import BPAS
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.mapped import FOGD, NOGD
+from kernelstream.learners.nolana import NOLANA
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
@@ -16,6 +17,7 @@ __all__ = [
     "FOGD",
     "KOGD",
     "NOGD",
+    "NOLANA",
     "RBP",
     "Forgetron",
     "KernelPA",

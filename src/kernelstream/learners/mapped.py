@@ -12,6 +12,7 @@ import numpy as np
 from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
 from kernelstream.rows import as_rows
+from kernelstream.sketches.adaptive import Landmarks, check_rank
 from kernelstream.validate import check_integer
 
 __all__ = ["FOGD", "NOGD"]
@@ -167,8 +168,7 @@ class NOGD(KernelLearner):
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         check_integer("budget", self.budget, low=1)
-        if self.rank is not None:
-            check_integer("rank", self.rank, low=1, high=self.budget)
+        check_rank(self.rank, self.budget)
         check_step(self.eta, self.lam)
         self._check_loss()
 
@@ -201,26 +201,32 @@ class NOGD(KernelLearner):
             if ran[1] == "full":
                 self._embed()
         if self._mapped is not None:
-            self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
+            self._run_map(rows, start, targets, weights, scores, first)
+
+    def _run_map(
+        self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array, first: int
+    ) -> None:
+        self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
 
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points."""
         kernel_model = self._expansion.state()
         points = kernel_model["points"]
-        K = np.asarray(self._settled(points, points), np.float64)
-        eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
+        landmarks = self._landmarks_of(points)
+        start = landmarks.lift @ kernel_model["weights"]
+        self._map(points, landmarks.matrix.astype(self._dtype), start.astype(self._dtype))
+
+    def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget // 5)
-        eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
-        good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
-        roots = np.sqrt(np.where(good, eigenvalues, 1.0))
-        matrix = np.where(good, 1 / roots, 0.0)[:, None] * vectors.T
-        start = np.where(good, roots, 0.0)[:, None] * (vectors.T @ kernel_model["weights"])
-        self._map(points, matrix.astype(self._dtype), start.astype(self._dtype))
+        return Landmarks(self._settled, points, rank)
+
+    def _map_class(self) -> str:
+        return "Mapped"
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
         loss = self._loss()
         self._matrix = np.ascontiguousarray(matrix)
-        self._mapped = self._core_class("Mapped").landmarks(
+        self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
             outputs=self._outputs,
