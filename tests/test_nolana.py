@@ -227,15 +227,17 @@ def test_rank2_is_not_scratch_in_disguise(monkeypatch):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_solvers_agree(task):
-    X, y = stream(task, 500)
-    common = {"budget": 40, "rank": 10, "epsilon": 0.3, "theta": 1e-3, "eta": 0.05, "kernel": KERNEL}
-    scores = {
-        name: ran(started(NOLANA(**common, solver=solver, iterations=p), task), X, y)
-        for name, solver, p in [("scratch", "scratch", 1), ("rank2", "rank2", 1), ("warm", "warm", 80), ("warm 2", "warm", 2)]
-    }
+    X, y = stream(task, 300)
+    X = X[:, :1]  # eigenvalues fall fast over one input, so that subspace iteration converges
+    common = {"budget": 30, "rank": 6, "epsilon": 0.01, "theta": 1e-3, "eta": 0.05, "kernel": KERNEL}
+    scores = {}
+    for name, solver, p in [("scratch", "scratch", 1), ("rank2", "rank2", 1), ("warm", "warm", 60), ("warm 2", "warm", 2)]:
+        learner = started(NOLANA(**common, solver=solver, iterations=p), task, width=1)
+        scores[name] = ran(learner, X, y)
+        assert learner.n_moves > 20
     np.testing.assert_allclose(scores["rank2"], scores["scratch"], atol=1e-8)
     np.testing.assert_allclose(scores["warm"], scores["scratch"], atol=1e-8)
-    assert 0 < np.abs(scores["warm 2"] - scores["scratch"]).max() < 0.3  # p = 2 approximates
+    assert 0 < np.abs(scores["warm 2"] - scores["scratch"]).max() < 0.1  # p = 2 approximates
 
 
 # ---- state ----
@@ -286,7 +288,7 @@ def test_state_is_not_shared():
 
 def test_memory_is_constant_for_ever():
     rng = np.random.default_rng(0)
-    learner = NOLANA(budget=20, rank=10, epsilon=1.0, solver="scratch").start(2)
+    learner = NOLANA(budget=20, rank=10, epsilon=3.0, solver="scratch").start(2)
     sizes = set()
     for i in range(20):
         X = rng.normal(size=(5000, 2)) + i / 5  # it drifts, so landmarks go on moving
@@ -298,13 +300,13 @@ def test_memory_is_constant_for_ever():
 
 def test_new_features_and_new_classes():
     X, y = stream("classes", 300)
-    learner = NOLANA(budget=30, rank=12, epsilon=0.3, kernel=KERNEL)
-    padded = KernelClassifier(learner).partial_fit(np.pad(X, ((0, 0), (0, 1))), y.astype(int))
-    grown = started(NOLANA(**learner.get_params()), "classes")
+    options = {"budget": 30, "rank": 12, "epsilon": 0.3, "kernel": KERNEL}
+    padded = KernelClassifier(NOLANA(**options)).partial_fit(np.pad(X, ((0, 0), (0, 1))), y.astype(int))
+    grown = started(NOLANA(**options), "classes")
     ran(grown, X[:150], y[:150])
     grown.widen(4)
     scores = ran(grown, np.pad(X[150:], ((0, 0), (0, 1))), y[150:])
-    whole = started(NOLANA(**learner.get_params()), "classes", width=4)
+    whole = started(NOLANA(**options), "classes", width=4)
     np.testing.assert_array_equal(scores, ran(whole, np.pad(X, ((0, 0), (0, 1))), y)[150:])
     assert list(padded.classes_) == [0, 1, 2]  # found row by row
     assert np.isfinite(padded.decision_function(np.pad(X, ((0, 0), (0, 1))))).all()
@@ -313,23 +315,29 @@ def test_new_features_and_new_classes():
 # ---- epsilon="auto" ----
 
 
-def test_auto_epsilon_is_a_quantile_of_nearest_distances():
+def test_auto_epsilon_starts_from_a_quantile_of_nearest_distances():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(50, 3))
     squares = ((points[:, None] - points[None]) ** 2).sum(2)
     np.fill_diagonal(squares, np.inf)
-    found = Landmarks(KERNEL, points, 10).auto_epsilon()
-    assert found == pytest.approx(np.quantile(squares.min(axis=1), 0.9))
-    doubled = Landmarks(KERNEL, np.concatenate([points, points[:10]]), 10).auto_epsilon()
-    assert doubled > 0  # copies do not count
-    assert Landmarks(KERNEL, np.zeros((5, 3)), 2).auto_epsilon() > 0
+    start = Landmarks(KERNEL, points, 10).threshold("auto")[0]
+    assert start == pytest.approx(np.quantile(squares.min(axis=1), 0.9))
+    assert Landmarks(KERNEL, np.concatenate([points, points[:10]]), 10).threshold("auto")[0] > 0  # copies do not count
+    assert Landmarks(KERNEL, np.zeros((5, 3)), 2).threshold("auto")[0] == 1.0
+    assert Landmarks(KERNEL, points, 10).threshold(0.3) == (0.3, 0.0, 1.0, 1.0)
 
 
-def test_auto_epsilon_moves_about_a_tenth():
-    X, y = stream("regression", 3000)
-    learner = started(NOLANA(budget=100, rank=20), "regression")
-    ran(learner, X, y)
-    assert 100 < learner.n_moves < 600
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_auto_epsilon_moves_a_tenth_whatever_comes(scale):
+    X, y = stream("regression", 4000)
+    X[500:] *= scale
+    learner = started(NOLANA(budget=40, rank=10, kernel=KERNEL, solver="scratch"), "regression")
+    ran(learner, X[:2000], y[:2000])
+    before = learner.n_moves
+    ran(learner, X[2000:], y[2000:])
+    assert 150 < learner.n_moves - before < 250
+    squares = ((X[2000:, None] - learner.state()["points"][None]) ** 2).sum(2).min(axis=1)
+    assert 0.8 < np.mean(squares < learner.epsilon_) < 0.97
 
 
 def test_equal_rows_are_no_trouble():
@@ -339,7 +347,7 @@ def test_equal_rows_are_no_trouble():
     auto = started(NOLANA(budget=5, rank=4), "regression")
     ran(auto, X, y)
     assert auto.n_moves == 0
-    ran(auto, X + 1, y)
+    ran(auto, X + 2, y)
     assert auto.n_moves > 0
 
 
@@ -359,16 +367,19 @@ def test_wrong_parameters(wrong, message):
         NOLANA(**wrong)
 
 
-def test_adapting_helps_when_the_stream_starts_in_a_corner():
+def corner_first(n=3000):
+    """A stream whose first rows show only one corner of the inputs."""
     rng = np.random.default_rng(0)
-    corner, rest = rng.normal(size=(300, 2)) * 0.2 + 3, rng.normal(size=(5000, 2)) * 2
-    X = np.concatenate([corner, rest])
-    y = np.sign(np.sin(2 * X[:, 0]) + 0.01)
-    kernel = Gaussian(gamma=1.0)
+    X = np.concatenate([rng.normal(size=(150, 2)) * 0.2 + 3, rng.uniform(-4, 4, size=(n, 2))])
+    return X, np.where(np.sin(X[:, 0]) > 0, 1.0, -1.0)
+
+
+def test_adapting_helps_when_the_stream_starts_in_a_corner():
+    X, y = corner_first()
     wrong = {}
     for epsilon in (np.inf, "auto"):
-        learner = NOLANA(budget=60, rank=40, epsilon=epsilon, kernel=kernel).start(2)
-        wrong[epsilon] = np.mean((ran(learner, X, y)[:, 0] > 0) != (y > 0))
+        learner = NOLANA(budget=60, rank=40, epsilon=epsilon, kernel=Gaussian(gamma=0.5)).start(2)
+        wrong[epsilon] = np.mean((ran(learner, X, y)[1000:, 0] > 0) != (y[1000:] > 0))
     assert wrong["auto"] < 0.6 * wrong[np.inf]
 
 
@@ -415,10 +426,8 @@ def test_sketch_in_chunks_pickled_and_sparse(solver):
 
 
 def test_sketch_approximates_better_than_its_first_landmarks():
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(30, 8)) * 3
-    X = centres[rng.integers(30, size=2000)] + rng.normal(size=(2000, 8)) * 0.3
-    kernel = Gaussian(gamma=0.05)
+    X, _ = corner_first()
+    kernel = Gaussian(gamma=0.5)
     errors = {e: AdaptiveNystrom(40, epsilon=e, kernel=kernel).fit(X).relative_error(X[-500:]) for e in (np.inf, "auto")}
     assert errors["auto"] < 0.7 * errors[np.inf]
 

@@ -7,11 +7,22 @@
 
 namespace KS_MODULE {
 
+// The distance from which on a row moves a landmark. A fixed one has up = down = 1; otherwise it follows a quantile of the
+// distances seen: up at each row that reaches it, down at each other one, so that in the long run log up / -log down rows do
+// not reach it for each that does.
+struct Threshold {
+  double value = std::numeric_limits<double>::infinity(), floor = 0, up = 1, down = 1;
+  bool reached(double distance) {
+    bool far = distance >= value;
+    value = std::max(floor, value * (far ? up : down));
+    return far;
+  }
+};
+
 // A landmark map that finds the nearest landmark of each row.
 template <class T> class WatchedMap : public LandmarkMap<T> {
  public:
   using LandmarkMap<T>::landmarks;
-  bool watch = true;
 
   WatchedMap(Kernel<T> kernel, const Rows<T>& points, const T* to_features, int64_t rank)
       : LandmarkMap<T>(std::move(kernel), points, to_features, rank) {
@@ -40,7 +51,6 @@ template <class T> class WatchedMap : public LandmarkMap<T> {
 
  protected:
   void measured(const Rows<T>& rows, int64_t i, int64_t n, const T* block) override {
-    if (!watch) return;
     if (measures_squares())
       find(i, n, block);
     else
@@ -70,12 +80,11 @@ template <class T> class Adaptive : public Mapped<T> {
  public:
   Adaptive(Settings s, std::unique_ptr<WatchedMap<T>> m) : Mapped<T>(std::move(s), std::move(m)) {}
 
+  Threshold epsilon;
   int64_t nearest = -1;                        // the landmark nearest to the row that made a run stop as due
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out,
-              double epsilon, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     WatchedMap<T>& map = watched();
-    map.watch = std::isfinite(epsilon);
     int64_t at = rows.n;
     why = Stop::done;
     auto visit = [&](int64_t i, const T* z) {
@@ -86,24 +95,23 @@ template <class T> class Adaptive : public Mapped<T> {
         return false;
       }
       ++calm_;
-      if (!map.watch || weight == 0 || !(map.distance(i) >= epsilon)) return true;
+      if (weight == 0 || !epsilon.reached(map.distance(i))) return true;
       why = Stop::due;
       at = i + 1;
       nearest = map.nearest(i);
       return false;
     };
     this->each(rows, from, visit, [&] { return ahead(); });
-    map.watch = true;
     return at;
   }
 
   // The first row from `from` on that is at least epsilon away from all landmarks; rows.n if there is none.
-  int64_t far(const Rows<T>& rows, int64_t from, double epsilon) {
+  int64_t far(const Rows<T>& rows, int64_t from) {
     for (int64_t i = from, n; i < rows.n; i += n) {
       n = std::min(ahead(), rows.n - i);
       watched().look(rows, i, n);
       for (int64_t r = i; r < i + n; ++r, ++calm_)
-        if (watched().distance(r) >= epsilon) {
+        if (epsilon.reached(watched().distance(r))) {
           nearest = watched().nearest(r);
           return r;
         }

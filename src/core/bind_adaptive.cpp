@@ -9,14 +9,14 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
   def_mapped(adaptive);
   def_landmarks<T, Adaptive<T>, WatchedMap<T>>(adaptive);
   adaptive
-      .def("run", &Model::template run<double>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a, "epsilon"_a)
+      .def("run", &Model::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def("far",
-           [](Model& b, const HeldRows<T>& h, int64_t from, double epsilon) {
+           [](Model& b, const HeldRows<T>& h, int64_t from) {
              b.check(h.rows);
              nb::gil_scoped_release release;
              std::lock_guard<std::mutex> guard(b.lock);
-             return b.model.far(h.rows, from, epsilon);
-           }, "rows"_a, "start"_a, "epsilon"_a)
+             return b.model.far(h.rows, from);
+           }, "rows"_a, "start"_a)
       .def("move",
            [](Model& b, int64_t slot, const HeldRows<T>& to, Matrix<T> matrix) {
              require(slot >= 0 && slot < b.model.landmarks() && to.rows.n == 1 && to.rows.width == b.model.set.width &&
@@ -25,6 +25,14 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
              auto guard = b.locked();
              b.model.move(slot, to.rows, matrix.data(), int64_t(matrix.shape(0)));
            }, "slot"_a, "to"_a, "matrix"_a)
+      .def_prop_rw("epsilon",
+                   [](Model& b) {
+                     const Threshold& e = b.model.epsilon;
+                     return std::make_tuple(e.value, e.floor, e.up, e.down);
+                   },
+                   [](Model& b, std::tuple<double, double, double, double> e) {
+                     b.model.epsilon = {std::get<0>(e), std::get<1>(e), std::get<2>(e), std::get<3>(e)};
+                   })
       .def_prop_ro("nearest", [](Model& b) { return b.model.nearest; });
 }
 

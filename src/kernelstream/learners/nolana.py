@@ -30,8 +30,8 @@ class NOLANA(NOGD):
         budget: how many landmarks (m).
         rank: how many features (r), at most the budget; by default 0.8 m, the paper's choice.
         epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row moves one),
-            ``inf`` (never: NOGD) or ``"auto"``, a threshold that about a tenth of the rows reach (the 0.9 quantile of the
-            squared distances between a first landmark and its nearest other one).
+            ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the distances seen, so that a
+            tenth of the rows move a landmark.
         solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"`` or ``"warm"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         eta: step size.
@@ -58,7 +58,7 @@ class NOLANA(NOGD):
     CHUNK = 512
 
     _adapted: Landmarks | None
-    _epsilon: float
+    _threshold: tuple[float, float, float, float]
 
     def __init__(
         self,
@@ -89,19 +89,18 @@ class NOLANA(NOGD):
     def _build_core(self) -> None:
         super()._build_core()
         self._adapted = None
-        self._epsilon = np.inf
 
     def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget * 4 // 5)
         landmarks = Landmarks(self._settled, points, rank, self.solver, self.iterations)
-        self._epsilon = landmarks.auto_epsilon() if self.epsilon == "auto" else float(self.epsilon)
-        self._adapted = landmarks if np.isfinite(self._epsilon) else None
+        self._threshold = landmarks.threshold(self.epsilon)
+        self._adapted = landmarks if np.isfinite(self._threshold[0]) else None
         return landmarks
 
     @property
     def epsilon_(self) -> float:
         """The threshold in use; infinite until there are landmarks."""
-        return self._epsilon
+        return np.inf if self._adapted is None else float(self._mapped.epsilon[0])
 
     @property
     def n_moves(self) -> int:
@@ -123,7 +122,7 @@ class NOLANA(NOGD):
             some = None if weights is None else weights[at:stop]
             row, why = 0, "due"
             while why == "due":
-                ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop], self._epsilon)
+                ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
                 row, why = self._finished(ran, first + at), ran[1]
                 if why == "due":
                     self._move(part.part(row - 1, row).array()[0])
@@ -145,11 +144,12 @@ class NOLANA(NOGD):
         super()._map(points, matrix, weights)
         if self._adapted is not None:
             self._adapted.points = self._points  # one array, moved in place
+            self._mapped.epsilon = self._threshold
 
     def _core_arrays(self) -> State:
         arrays = super()._core_arrays()
         if self._adapted is not None:
-            arrays |= self._adapted.arrays() | {"epsilon": np.array([self._epsilon])}
+            arrays |= self._adapted.arrays() | {"epsilon": np.array(self._mapped.epsilon)}
         return arrays
 
     def _load_core(self, arrays: State) -> None:
@@ -158,7 +158,7 @@ class NOLANA(NOGD):
             self._adapted = Landmarks.restored(
                 self._settled, points, len(arrays["matrix"]), self.solver, self.iterations, arrays
             )
-            self._epsilon = float(arrays["epsilon"][0])
+            self._threshold = tuple(arrays["epsilon"].tolist())
             arrays = arrays | {"points": points}
         super()._load_core(arrays)
 

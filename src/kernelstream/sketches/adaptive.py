@@ -36,8 +36,8 @@ Array = NDArray[Any]
 SOLVERS = ("scratch", "rank2", "warm")
 #: A direction is used if its eigenvalue is above this part of the largest.
 CUT = 1e-10
-#: ``epsilon="auto"``: this quantile of the squared distances between a landmark and its nearest other landmark.
-AUTO_QUANTILE = 0.9
+#: ``epsilon="auto"``: the share of rows that shall move a landmark, and how fast the threshold follows.
+AUTO_SHARE, AUTO_STEP = 0.1, 0.05
 
 
 def top_eigenpairs(E: Array, rank: int) -> tuple[Array, Array]:
@@ -190,18 +190,24 @@ class Landmarks:
         made._make_map()
         return made
 
-    def auto_epsilon(self) -> float:
-        """A threshold that about one row in ten of a stream like the landmarks reaches.
+    def threshold(self, epsilon: float | str) -> tuple[float, float, float, float]:
+        """The core's threshold for ``epsilon``: its value now, its least, its factors after a row that reaches it and another.
 
-        It is the 0.9 quantile of the positive squared distances between a landmark and its nearest other landmark: the
-        distances of the test, seen among the landmarks themselves. If all are equal, whatever differs from them is far.
+        ``"auto"`` starts from the 0.9 quantile of the squared distances between a landmark and its nearest other one, copies
+        left out; it is multiplied by ``exp(0.045)`` after each row that reaches it and by ``exp(-0.005)`` after each that does
+        not. So it follows the 0.9 quantile of the distances seen, and in the long run one row in ten moves a landmark, whatever
+        the stream does: where the threshold ends is bounded, so the sum of its steps is.
         """
-        squares = np.sum(self.points.astype(np.float64) ** 2, axis=1)
-        distances = squares[:, None] + squares[None, :] - 2 * self.points.astype(np.float64) @ self.points.T
+        if epsilon != "auto":
+            return float(epsilon), 0.0, 1.0, 1.0
+        points = self.points.astype(np.float64)
+        squares = np.sum(points**2, axis=1)
+        distances = squares[:, None] + squares[None, :] - 2 * points @ points.T
         np.fill_diagonal(distances, np.inf)
         nearest = distances.min(axis=1)
         nearest = nearest[(nearest > 1e-12 * squares.max()) & np.isfinite(nearest)]
-        return float(np.quantile(nearest, AUTO_QUANTILE)) if len(nearest) else float(np.finfo(np.float64).tiny)
+        start = float(np.quantile(nearest, 1 - AUTO_SHARE)) if len(nearest) else float(squares.max()) or 1.0
+        return start, 1e-12 * start, float(np.exp(AUTO_STEP * (1 - AUTO_SHARE))), float(np.exp(-AUTO_STEP * AUTO_SHARE))
 
     def move(self, q: int, x: Array) -> Array:
         """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map; the kernel values k(u'_i, u_j), new against old."""
@@ -241,21 +247,22 @@ class AdaptiveNystrom(KernelSketch):
         n_landmarks: how many landmarks (m); the first m rows are the first ones.
         rank: how many features (r), at most m; by default 0.8 m, the paper's choice.
         epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row moves one),
-            ``inf`` (never) or ``"auto"``, a threshold that about a tenth of the rows reach (the 0.9 quantile of the squared
-            distances between a first landmark and its nearest other one).
+            ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the distances seen, so that a
+            tenth of the rows move a landmark.
         solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"`` or ``"warm"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     Attributes:
-        landmarks_: the landmarks now. counts_: how many rows each stands for (N_q). n_moves_: how often one moved.
+        landmarks_: the landmarks now. counts_: how many rows each stands for (N_q). n_moves_: how often one moved. epsilon_: the
+        threshold now.
 
     This differs from the paper in:
         1. the first m rows are the first landmarks (the paper: "randomly"); 2. the exact E is kept beside its eigenpairs (m x m
         numbers), and ``warm`` iterates on it, not on ``U S U^T + a b^T + b a^T``, so that truncation errors do not add up;
         3. each iteration is followed by a factorisation, the last one by Rayleigh-Ritz; 4. ``rank2`` keeps all m eigenpairs, since
         those left out would come back into the leading r; it starts anew when rounding shows; 5. directions with an eigenvalue
-        below 1e-10 of the largest are left out.
+        below 1e-10 of the largest are left out; 6. ``epsilon="auto"``.
 
     References:
         Si, Kumar and Li, "Nonlinear online learning with adaptive Nystrom approximation", arXiv 1802.07887, 2018 (Algorithm 1).
@@ -301,16 +308,17 @@ class AdaptiveNystrom(KernelSketch):
                 return
             rank = self.rank if self.rank is not None else max(1, self.n_landmarks * 4 // 5)
             self._landmarks = Landmarks(self.kernel_, self._first, rank, self.solver, self.iterations)
-            self.epsilon_ = self._landmarks.auto_epsilon() if self.epsilon == "auto" else float(self.epsilon)
-        if not np.isfinite(self.epsilon_):
+            self._threshold = self._landmarks.threshold(self.epsilon)
+        if not np.isfinite(self._threshold[0]):
             return
         adaptive = self._core()
-        while (at := adaptive.far(rows, at, self.epsilon_)) < rows.n:
+        while (at := adaptive.far(rows, at)) < rows.n:
             q = adaptive.nearest
             self._landmarks.move(q, rows.part(at, at + 1).array()[0])
             adaptive.move(q, *self._core_map(q))
             self.n_moves_ += 1
             at += 1
+        self._threshold = adaptive.epsilon
 
     def _core_map(self, q: int) -> tuple[Any, Array]:
         assert self._landmarks is not None
@@ -324,7 +332,9 @@ class AdaptiveNystrom(KernelSketch):
         made = core.Adaptive32 if points.dtype == np.float32 else core.Adaptive64
         task = {"outputs": 1, "regression": True, "loss": "squared", "loss_width": 0.0, "eta": 0.0, "lam": 0.0}
         matrix = np.ascontiguousarray(self._landmarks.matrix, points.dtype)
-        return made.landmarks(as_rows(points, points.dtype), matrix, **task, **core_options(self.kernel_))
+        adaptive = made.landmarks(as_rows(points, points.dtype), matrix, **task, **core_options(self.kernel_))
+        adaptive.epsilon = self._threshold
+        return adaptive
 
     def _features(self, rows: Any) -> Array:
         if self._landmarks is None:
@@ -339,6 +349,11 @@ class AdaptiveNystrom(KernelSketch):
     def landmarks_(self) -> Array:
         """The landmarks now, ``(m, width)``."""
         return self._first.copy()
+
+    @property
+    def epsilon_(self) -> float:
+        """The threshold now; infinite until there are landmarks."""
+        return np.inf if self._landmarks is None else self._threshold[0]
 
     @property
     def counts_(self) -> Array:
