@@ -54,6 +54,25 @@ template <class T> class LandmarkMap : public Map<T> {
   Array<T> kernel_block_;
 };
 
+// z = sqrt(1/m) [cos a, sin a] of m angles in n slots; z has 2 n slots, those beyond m are zero.
+template <class T> void turn(const T* angle, int64_t m, int64_t n, T* z) {
+  const T amplitude = T(std::sqrt(1.0 / double(m)));
+  constexpr int step = kLine<T> / kVecs<T>;
+  for (int64_t p = 0; p < n; p += step) {
+    Vec<T> s, c, a = load<T>(angle + p);
+    sincos<T>(a, s, c);
+    store<T>(z + p, c * amplitude);
+    store<T>(z + n + p, s * amplitude);
+    for (int64_t q = p; q < p + step; ++q) {
+      if (!(std::abs(angle[q]) < Reduce<T>::trig_limit)) {
+        z[q] = std::cos(angle[q]) * amplitude;
+        z[n + q] = std::sin(angle[q]) * amplitude;
+      }
+      if (q >= m) z[q] = z[n + q] = 0;
+    }
+  }
+}
+
 // z(x) = sqrt(1/m) [cos(W x), sin(W x)]
 template <class T> class FourierMap : public Map<T> {
  public:
@@ -75,28 +94,11 @@ template <class T> class FourierMap : public Map<T> {
         frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
     else
       frequencies.template dense<Form::product>(rows, i, n, tiles(), angles_.data(), stride);
-    for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, z + r * 2 * stride);
+    for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, pairs, stride, z + r * 2 * stride);
   }
 
  private:
   int64_t tiles() const { return frequencies.slots() / kLine<T>; }
-  void turn(const T* angle, T* z) const {
-    const T amplitude = T(std::sqrt(1.0 / double(pairs)));
-    constexpr int step = kLine<T> / kVecs<T>;
-    for (int64_t p = 0; p < frequencies.slots(); p += step) {
-      Vec<T> s, c, a = load<T>(angle + p);
-      sincos<T>(a, s, c);
-      store<T>(z + p, c * amplitude);
-      store<T>(z + frequencies.slots() + p, s * amplitude);
-      for (int64_t q = p; q < p + step; ++q) {
-        if (!(std::abs(angle[q]) < Reduce<T>::trig_limit)) {
-          z[q] = std::cos(angle[q]) * amplitude;
-          z[frequencies.slots() + q] = std::sin(angle[q]) * amplitude;
-        }
-        if (q >= pairs) z[q] = z[frequencies.slots() + q] = 0;
-      }
-    }
-  }
   Array<T> angles_;
 };
 

@@ -3,6 +3,7 @@
 from kernelstream.learners.base import Learner
 from kernelstream.learners.bogd import BOGD
 from kernelstream.learners.bpas import BPAS
+from kernelstream.learners.dualsgd import DualSGD
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.mapped import FOGD, NOGD
@@ -10,6 +11,7 @@ from kernelstream.learners.nolana import NOLANA
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
+from kernelstream.learners.rrf import RRF
 
 __all__ = [
     "BOGD",
@@ -19,6 +21,8 @@ __all__ = [
     "NOGD",
     "NOLANA",
     "RBP",
+    "RRF",
+    "DualSGD",
     "Forgetron",
     "KernelPA",
     "KernelPerceptron",

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_options
+from kernelstream.kernels import core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
 from kernelstream.rows import as_rows
 from kernelstream.sketches.adaptive import Landmarks, check_rank
+from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.validate import check_integer
 
 __all__ = ["FOGD", "NOGD"]
@@ -62,27 +63,15 @@ class FOGD(KernelLearner):
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
-        check_integer("n_components", self.n_components, low=2)
-        if self.n_components % 2:
-            raise ValueError(f"n_components must be even (a cosine and a sine each), got {self.n_components}")
+        check_components(self.n_components)
         check_step(self.eta, self.lam)
         check_seed(self.seed)
         self._check_loss()
-        if not isinstance(as_kernel(self.kernel), (Gaussian, Laplacian)):
-            raise ValueError(f"FOGD needs a shift-invariant kernel, Gaussian or Laplacian, got {self.kernel!r}")
+        check_spectral("FOGD", self.kernel)
 
     def frequencies(self) -> Array:
         """W, one row a feature of the input; a row depends on the seed and its own number only."""
-        pairs = self.n_components // 2
-        gamma = core_options(self._settled)["gamma"]
-        W = np.empty((self._width, pairs))
-        for feature in range(self._width):
-            draws = np.random.Generator(np.random.Philox(key=[self.seed, feature]))
-            if isinstance(self._settled, Gaussian):
-                W[feature] = draws.standard_normal(pairs) * np.sqrt(2 * gamma)
-            else:
-                W[feature] = draws.standard_cauchy(pairs) * gamma
-        return W
+        return frequencies(self._settled, self._width, self.n_components // 2, self.seed)
 
     def _build_core(self) -> None:
         loss = self._loss()
