@@ -7,18 +7,18 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import kernels as oracle_kernels
-from oracles.base import KernelLearner
-from oracles.losses import LOSSES
-from oracles.loss_learners import slopes
-from oracles.nolana import RRF as OracleRRF
-from oracles.nolana import DualSGD as OracleDualSGD
 
 from kernelstream import KernelClassifier
 from kernelstream.kernels import Gaussian, Laplacian, Linear
 from kernelstream.learners import FOGD, RRF, DualSGD
 from kernelstream.rows import as_rows
 from kernelstream.sketches.fourier import frequencies, spectral_draws
+from oracles import kernels as oracle_kernels
+from oracles.base import KernelLearner
+from oracles.loss_learners import slopes
+from oracles.losses import LOSSES
+from oracles.nolana import RRF as OracleRRF
+from oracles.nolana import DualSGD as OracleDualSGD
 
 KERNEL = Gaussian(gamma=0.7)
 TASKS = {"binary": (1, False), "classes": (3, False), "regression": (1, True)}
@@ -30,7 +30,11 @@ def stream(task, n=400, width=3, seed=0):
     X = rng.normal(size=(n, width))
     X[np.abs(X) < 0.2] = 0
     margin = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n)
-    y = {"binary": np.where(margin > 0, 1.0, -1.0), "classes": np.digitize(margin, [-0.5, 0.5]) * 1.0, "regression": margin}
+    y = {
+        "binary": np.where(margin > 0, 1.0, -1.0),
+        "classes": np.digitize(margin, [-0.5, 0.5]) * 1.0,
+        "regression": margin,
+    }
     return X, y[task]
 
 
@@ -40,7 +44,9 @@ def started(learner, task, width=3, dtype=np.float64):
 
 
 def pairs_of(task):
-    return [(task, loss) for loss in ("hinge", "logistic", "squared") if task != "regression" or loss == "squared"]
+    return [
+        (task, loss) for loss in ("hinge", "logistic", "squared") if task != "regression" or loss == "squared"
+    ]
 
 
 CASES = [case for task in TASKS for case in pairs_of(task)]
@@ -60,9 +66,18 @@ def test_dualsgd_follows_the_oracle(kernel, task, loss, sparse):
     outputs, regression = TASKS[task]
     W = frequencies(made, 3, 10, 5)
     expected = OracleDualSGD(
-        kernel=expected_kernel, W=W, outputs=outputs, budget=15, k=4, lam=0.1, loss=LOSSES[loss], regression=regression
+        kernel=expected_kernel,
+        W=W,
+        outputs=outputs,
+        budget=15,
+        k=4,
+        lam=0.1,
+        loss=LOSSES[loss],
+        regression=regression,
     )
-    learner = started(DualSGD(15, n_components=20, neighbours=4, lam=0.1, loss=loss, kernel=made, seed=5), task)
+    learner = started(
+        DualSGD(15, n_components=20, neighbours=4, lam=0.1, loss=loss, kernel=made, seed=5), task
+    )
     rows = scipy.sparse.csr_array(X) if sparse else X
     scores = learner.run(as_rows(rows), y, WEIGHT[:120])
     np.testing.assert_allclose(scores, expected.run(X, y, WEIGHT[:120]), rtol=1e-7, atol=1e-8)
@@ -107,7 +122,8 @@ def test_merging_with_all_neighbours_is_the_exact_projection():
         points = np.vstack([before["points"], X[t]])
         a = np.append(before["weights"][:, 0], y[t])
         kept = after["points"]
-        # of all functions over the points kept, the one closest to the function before, in the norm of the kernel
+        # of all functions over the points kept, the one closest to the function before, in the norm of the
+        # kernel
         best = np.linalg.solve(KERNEL(kept), KERNEL(kept, points) @ a)
         np.testing.assert_allclose(after["weights"][:, 0], best, atol=1e-6)
     assert learner.state()["map_weights"].any()
@@ -142,8 +158,14 @@ def test_rrf_follows_the_oracle_of_finite_differences(task, loss, sparse):
     X, y = stream(task, 100)
     outputs, regression = TASKS[task]
     expected = OracleRRF(
-        e=spectral_draws(KERNEL, 3, 15, 3), g=np.full(3, np.sqrt(1.4)), outputs=outputs, eta=0.3, eta_g=0.05, lam=0.01,
-        loss=LOSSES[loss], regression=regression,
+        e=spectral_draws(KERNEL, 3, 15, 3),
+        g=np.full(3, np.sqrt(1.4)),
+        outputs=outputs,
+        eta=0.3,
+        eta_g=0.05,
+        lam=0.01,
+        loss=LOSSES[loss],
+        regression=regression,
     )
     learner = started(RRF(30, eta=0.3, scale_step=0.05, lam=0.01, loss=loss, kernel=KERNEL, seed=3), task)
     rows = scipy.sparse.csr_array(X) if sparse else X

@@ -1,4 +1,4 @@
-"""NOLANA and AdaptiveNystrom: against a literal oracle, against NOGD, solver against solver, to the bit across chunks and saves."""
+"""NOLANA and AdaptiveNystrom: against a literal oracle, NOGD and solver against solver; chunks and saves to the bit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import kernels as oracle_kernels
-from oracles.losses import LOSSES
-from oracles.nolana import NOLANA as OracleNOLANA
 
 from kernelstream import KernelClassifier
 from kernelstream.kernels import Gaussian, Laplacian, Polynomial
@@ -18,6 +15,9 @@ from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
 from kernelstream.sketches import AdaptiveNystrom
 from kernelstream.sketches.adaptive import Landmarks, rank_one_eigenpairs, rank_two_eigenpairs, top_eigenpairs
+from oracles import kernels as oracle_kernels
+from oracles.losses import LOSSES
+from oracles.nolana import NOLANA as OracleNOLANA
 
 KERNEL = Gaussian(gamma=0.7)
 TASKS = {"binary": (1, False), "classes": (3, False), "regression": (1, True)}
@@ -27,7 +27,11 @@ def stream(task, n=400, width=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, width))
     margin = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n)
-    y = {"binary": np.where(margin > 0, 1.0, -1.0), "classes": np.digitize(margin, [-0.5, 0.5]) * 1.0, "regression": margin}
+    y = {
+        "binary": np.where(margin > 0, 1.0, -1.0),
+        "classes": np.digitize(margin, [-0.5, 0.5]) * 1.0,
+        "regression": margin,
+    }
     return X, y[task]
 
 
@@ -63,7 +67,8 @@ def test_infinite_epsilon_is_nogd_to_the_bit(task, kernel, dtype):
     nogd = started(NOGD(**common), task, dtype=dtype)
     nolana = started(NOLANA(**common, epsilon=np.inf), task, dtype=dtype)
     np.testing.assert_array_equal(ran(nolana, X, y, 150, dtype=dtype), ran(nogd, X, y, dtype=dtype))
-    assert nolana.nbytes == nogd.nbytes and nolana.n_moves == 0
+    assert nolana.nbytes == nogd.nbytes
+    assert nolana.n_moves == 0
     same_state(nolana.state(), nogd.state())
 
 
@@ -87,7 +92,10 @@ def test_follows_the_oracle(kernel, epsilon, sparse):
         "gaussian": (Gaussian(gamma=0.7), oracle_kernels.gaussian(0.7)),
         "laplacian": (Laplacian(gamma=0.4), oracle_kernels.laplacian(0.4)),
         "polynomial": (Polynomial(degree=2, gamma=0.5), oracle_kernels.polynomial(0.5, 1.0, 2)),
-        "callable": (lambda A, B: np.exp(-0.7 * ((A[:, None] - B[None]) ** 2).sum(2)), oracle_kernels.gaussian(0.7)),
+        "callable": (
+            lambda A, B: np.exp(-0.7 * ((A[:, None] - B[None]) ** 2).sum(2)),
+            oracle_kernels.gaussian(0.7),
+        ),
     }[kernel]
     X, y = stream("binary", 120)
     X[np.abs(X) < 0.3] = 0
@@ -111,10 +119,16 @@ def test_follows_the_oracle_on_every_task(task, loss):
     weight = np.tile([1.0, 0.5, 0.0, 2.0], 30)
     common = {"budget": 12, "rank": 6, "epsilon": 0.3, "eta": 0.1, "lam": 0.02, "theta": 0.01}
     expected = OracleNOLANA(
-        kernel=oracle_kernels.gaussian(0.7), outputs=outputs, regression=regression, loss=LOSSES[loss], **common
+        kernel=oracle_kernels.gaussian(0.7),
+        outputs=outputs,
+        regression=regression,
+        loss=LOSSES[loss],
+        **common,
     )
     nolana = started(NOLANA(**common, kernel=KERNEL, loss=loss, solver="scratch"), task)
-    np.testing.assert_allclose(ran(nolana, X, y, weight=weight), expected.run(X, y, weight), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(
+        ran(nolana, X, y, weight=weight), expected.run(X, y, weight), rtol=1e-7, atol=1e-8
+    )
     assert nolana.n_moves > 10
 
 
@@ -127,7 +141,9 @@ def test_carrying_over_is_the_least_squares_solution():
         np.testing.assert_allclose(carry_over(goal, F, theta), expected, atol=1e-12)
         F0 = F.copy()
         F0[:, 3] = 0  # a direction that was dropped: the smallest solution has nothing there
-        expected = np.linalg.lstsq(np.vstack([F0, np.sqrt(theta) * np.eye(8)]), np.vstack([goal, np.zeros((8, 2))]), rcond=None)[0]
+        expected = np.linalg.lstsq(
+            np.vstack([F0, np.sqrt(theta) * np.eye(8)]), np.vstack([goal, np.zeros((8, 2))]), rcond=None
+        )[0]
         np.testing.assert_allclose(carry_over(goal, F0, theta), expected, atol=1e-12)
 
 
@@ -143,7 +159,9 @@ def test_a_move_keeps_the_model_where_it_can():
     before, point = moving.score(as_rows(X)), np.array([[2.5, 2.5, 2.5]])
     moving._run_map(as_rows(point), 0, np.array([1.0]), np.zeros(1), np.zeros((1, 1)), 0)
     np.testing.assert_array_equal(moving.score(as_rows(X)), before)  # weight 0 moves nothing
-    moving._run_map(as_rows(point), 0, moving.score(as_rows(point))[0], np.array([1e-12]), np.zeros((1, 1)), 0)
+    moving._run_map(
+        as_rows(point), 0, moving.score(as_rows(point))[0], np.array([1e-12]), np.zeros((1, 1)), 0
+    )
     assert moving.n_moves == 1
     landmarks = as_rows(moving.state()["points"])
     nolana_at = nolana.score(landmarks)
@@ -206,9 +224,13 @@ def test_solvers_keep_the_eigenpairs_of_the_moved_landmarks(solver, gamma):
     np.testing.assert_allclose(landmarks.points, points, atol=1e-12)
     np.testing.assert_allclose(landmarks.gram, kernel(points), atol=1e-12)
     exact = top_eigenpairs(kernel(points), 40)[0]
-    tolerance = 5e-3 if solver == "warm" and gamma == 30.0 else 1e-11  # eigenvalues all close to one: nothing to iterate towards
+    tolerance = (
+        5e-3 if solver == "warm" and gamma == 30.0 else 1e-11
+    )  # eigenvalues all close to one: nothing to iterate towards
     np.testing.assert_allclose(landmarks.values[:15], exact[:15], atol=tolerance * exact[0])
-    np.testing.assert_allclose(landmarks.vectors.T @ landmarks.vectors, np.eye(landmarks.vectors.shape[1]), atol=1e-11)
+    np.testing.assert_allclose(
+        landmarks.vectors.T @ landmarks.vectors, np.eye(landmarks.vectors.shape[1]), atol=1e-11
+    )
 
 
 def test_rank2_is_not_scratch_in_disguise(monkeypatch):
@@ -231,7 +253,12 @@ def test_solvers_agree(task):
     X = X[:, :1]  # eigenvalues fall fast over one input, so that subspace iteration converges
     common = {"budget": 30, "rank": 6, "epsilon": 0.01, "theta": 1e-3, "eta": 0.05, "kernel": KERNEL}
     scores = {}
-    for name, solver, p in [("scratch", "scratch", 1), ("rank2", "rank2", 1), ("warm", "warm", 60), ("warm 2", "warm", 2)]:
+    for name, solver, p in [
+        ("scratch", "scratch", 1),
+        ("rank2", "rank2", 1),
+        ("warm", "warm", 60),
+        ("warm 2", "warm", 2),
+    ]:
         learner = started(NOLANA(**common, solver=solver, iterations=p), task, width=1)
         scores[name] = ran(learner, X, y)
         assert learner.n_moves > 20
@@ -253,7 +280,9 @@ def test_chunks_saves_and_pickles_change_no_bit(solver, dtype, sparse):
     weight = np.tile([1.0, 0.5, 0.0, 2.0], 105)
 
     def make():
-        return started(NOLANA(budget=30, rank=12, epsilon=0.3, solver=solver, loss="logistic"), "classes", dtype=dtype)
+        return started(
+            NOLANA(budget=30, rank=12, epsilon=0.3, solver=solver, loss="logistic"), "classes", dtype=dtype
+        )
 
     whole = make()
     expected = ran(whole, rows, y, weight=weight, dtype=dtype)
@@ -322,7 +351,9 @@ def test_auto_epsilon_starts_from_a_quantile_of_nearest_distances():
     np.fill_diagonal(squares, np.inf)
     start = Landmarks(KERNEL, points, 10).threshold("auto")[0]
     assert start == pytest.approx(np.quantile(squares.min(axis=1), 0.9))
-    assert Landmarks(KERNEL, np.concatenate([points, points[:10]]), 10).threshold("auto")[0] > 0  # copies do not count
+    assert (
+        Landmarks(KERNEL, np.concatenate([points, points[:10]]), 10).threshold("auto")[0] > 0
+    )  # copies do not count
     assert Landmarks(KERNEL, np.zeros((5, 3)), 2).threshold("auto")[0] == 1.0
     assert Landmarks(KERNEL, points, 10).threshold(0.3) == (0.3, 0.0, 1.0, 1.0)
 
@@ -428,7 +459,10 @@ def test_sketch_in_chunks_pickled_and_sparse(solver):
 def test_sketch_approximates_better_than_its_first_landmarks():
     X, _ = corner_first()
     kernel = Gaussian(gamma=0.5)
-    errors = {e: AdaptiveNystrom(40, epsilon=e, kernel=kernel).fit(X).relative_error(X[-500:]) for e in (np.inf, "auto")}
+    errors = {
+        e: AdaptiveNystrom(40, epsilon=e, kernel=kernel).fit(X).relative_error(X[-500:])
+        for e in (np.inf, "auto")
+    }
     assert errors["auto"] < 0.7 * errors[np.inf]
 
 

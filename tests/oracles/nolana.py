@@ -30,7 +30,14 @@ class NOLANA(NOGD):
         regression: bool = False,
     ) -> None:
         super().__init__(
-            kernel=kernel, outputs=outputs, budget=budget, rank=rank, eta=eta, lam=lam, loss=loss, regression=regression
+            kernel=kernel,
+            outputs=outputs,
+            budget=budget,
+            rank=rank,
+            eta=eta,
+            lam=lam,
+            loss=loss,
+            regression=regression,
         )
         self.epsilon = epsilon
         self.theta = theta
@@ -59,7 +66,8 @@ class NOLANA(NOGD):
 
 
 class DualSGD(KernelLearner):
-    """Le et al. 2016 in our reading (docs/conventions.md): Pegasos steps, k-merging, the rest of a dropped point in the Fourier features.
+    """Le et al. 2016 in our reading (docs/conventions.md): Pegasos steps, k-merging, the rest of a dropped
+    point in the Fourier features.
 
     `W` is (inputs, m), one frequency per column. Weights are kept multiplied by lam t, so they never shrink.
     """
@@ -104,7 +112,7 @@ class DualSGD(KernelLearner):
             self.merge()
 
     def merge(self) -> None:
-        """Drop the point of smallest |a| (the oldest of equals), the new one possible too, which takes its slot."""
+        """Drop the point of smallest |a| (the oldest of equals; perhaps the new one), the new one takes its slot."""
         sizes = np.sum(np.abs(self.a), axis=1)
         p = min(range(len(sizes)), key=lambda j: (sizes[j], self.born[j]))
         others = [j for j in range(len(sizes)) if j != p]

@@ -1,4 +1,4 @@
-"""Dual space gradient descent (DualSGD): a kernel expansion on a budget, with random features for what does not fit.
+"""Dual space gradient descent (DualSGD): a kernel expansion on a budget, random features for what is dropped.
 
     f(x) = sum_j a_j k(x_j, x) + u . z(x),       z(x) . z(x') ~ k(x, x')   (Fourier features)
 
@@ -6,15 +6,15 @@ Round t, with g the slope of the loss at f_t(x_t) (the step 1 / (lam t) on the r
 
     f_{t+1} = (1 - 1/t) f_t - g / (lam t) k(x_t, .)
 
-If that makes more than B points, the one of smallest |a_p| goes by k-merging: with d the coefficients of the projection of
-phi(x_p) on the span of its k nearest points,
+If that makes more than B points, the one of smallest |a_p| goes by k-merging: with d the coefficients of the
+projection of phi(x_p) on the span of its k nearest points,
 
     a_j <- a_j + a_p d_j,       u <- u + a_p (z(x_p) - sum_j d_j z(x_j))
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ __all__ = ["DualSGD"]
 
 
 class DualSGD(KernelLearner):
-    """Dual space gradient descent: at most B points; a point dropped lives on in its neighbours and in Fourier features.
+    """Dual space gradient descent: a point dropped lives on in its neighbours and in Fourier features.
 
     Args:
         budget: how many points (B).
@@ -40,22 +40,24 @@ class DualSGD(KernelLearner):
         seed: of the frequencies.
 
     This differs from the paper in:
-        1. our reading of k-merging: the neighbours keep the projection of the dropped point on their span, the features only the
-        rest; neighbours that those nearer than they span are left out; 2. the point dropped is the one of smallest weight, summed
-        over the classes, the oldest of equals, and may be the new one; 3. features have norm one; 4. the kernel values between
-        stored points and their features are kept (B x B and B x n_components numbers), so that a merge computes no kernel;
-        5. several classes are learnt one against the rest.
+        1. our reading of k-merging: the neighbours keep the projection of the dropped point on their span,
+        the features only the rest; neighbours that those nearer than they span are left out; 2. the point
+        dropped is the one of smallest weight, summed over the classes, the oldest of equals, and may be the
+        new one; 3. features have norm one; 4. the kernel values between stored points and their features are
+        kept (B x B and B x n_components numbers), so that a merge computes no kernel; 5. several classes are
+        learnt one against the rest.
 
     References:
         Le, Nguyen, Nguyen and Phung, "Dual space gradient descent for online learning", NeurIPS 2016.
 
     >>> from kernelstream import KernelClassifier
-    >>> model = KernelClassifier(DualSGD(budget=3, n_components=100)).fit([[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20)
-    >>> model.predict([[0.05], [0.95]]).tolist(), model.learner_.n_points
-    ([0, 1], 3)
+    >>> X, y = [[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20
+    >>> model = KernelClassifier(DualSGD(budget=3, n_components=100)).fit(X, y)
+    >>> model.predict([[0.05], [0.95]]).tolist()
+    [0, 1]
     """
 
-    output_axes = {"weights": 1, "map_weights": 1}
+    output_axes: ClassVar[dict[str, int]] = {"weights": 1, "map_weights": 1}
 
     _core: Any
 

@@ -1,10 +1,11 @@
 """Nonlinear online learning with adaptive Nystrom approximation (NOLANA).
 
-A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see ``kernelstream.sketches.adaptive``). A round:
+A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see
+``kernelstream.sketches.adaptive``). A round:
 
-    1. w_t <- (1 - eta lam) w - eta g phi_M(x_t),   g the slope of the loss at f(x_t) = w . phi_M(x_t)              (Eq. 11)
-    2. if x_t is at least epsilon (squared distance) from its nearest landmark, that one moves, M becomes M', and
-       w <- argmin_v sum_i (w_t . phi_M(u_i) - v . phi_M'(u_i))^2 + theta |v|^2   over the landmarks u_i of M'    (Eq. 12)
+    1. w_t <- (1 - eta lam) w - eta g phi_M(x_t),  g the slope of the loss at f(x_t) = w . phi_M(x_t)   (Eq. 11)
+    2. if |x_t - u_q|^2 >= epsilon for its nearest landmark u_q, that one moves, M becomes M', and
+       w <- argmin_v sum_i (w_t . phi_M(u_i) - v . phi_M'(u_i))^2 + theta |v|^2,   u_i those of M'      (Eq. 12)
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class NOLANA(NOGD):
     Args:
         budget: how many landmarks (m).
         rank: how many features (r), at most the budget; by default 0.8 m, the paper's choice.
-        epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row moves one),
-            ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the distances seen, so that a
-            tenth of the rows move a landmark.
+        epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row
+            moves one), ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the
+            distances seen, so that a tenth of the rows move a landmark.
         solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"`` or ``"warm"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         eta: step size.
@@ -41,12 +42,13 @@ class NOLANA(NOGD):
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     This differs from the paper in:
-        1. the first m examples that the loss has a slope for are the first landmarks, and until there are m of them the model
-        is kernel gradient descent on them, as in NOGD, of which w starts as the projection; 2. what AdaptiveNystrom differs
-        in; 3. ``epsilon="auto"``; 4. a row of weight 0 moves no landmark; 5. several classes are learnt one against the rest.
+        1. the first m examples that the loss has a slope for are the first landmarks, and until there are m
+        of them the model is kernel gradient descent on them, as in NOGD, of which w starts as the projection;
+        2. what AdaptiveNystrom differs in; 3. ``epsilon="auto"``; 4. a row of weight 0 moves no landmark; 5.
+        several classes are learnt one against the rest.
 
     References:
-        Si, Kumar and Li, "Nonlinear online learning with adaptive Nystrom approximation", arXiv 1802.07887, 2018 (Algorithm 2).
+        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018 (Algorithm 2).
 
     >>> from kernelstream import KernelClassifier
     >>> X, y = [[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20
@@ -54,7 +56,7 @@ class NOLANA(NOGD):
     [0, 1]
     """
 
-    #: Rows handed to the core at once: it looks through what it is handed at every call, and there is a call after each move.
+    #: Rows handed to the core at once: it looks through all of them at every call, and each move needs one.
     CHUNK = 512
 
     _adapted: Landmarks | None

@@ -1,7 +1,7 @@
-"""Reparameterised random features (RRF): the bandwidths of Fourier features are learnt along with the weights.
+"""Reparameterised random features (RRF): Fourier features whose bandwidths are learnt with the weights.
 
-The frequencies of a Gaussian kernel with one bandwidth an input are W = diag(g) e, e standard normal draws that stay fixed and
-g_d = 1 / sigma_d, so that the features are differentiable in g:
+The frequencies of a Gaussian kernel with one bandwidth an input are W = diag(g) e, e standard normal draws
+that stay fixed and g_d = 1 / sigma_d, so that the features are differentiable in g:
 
     f(x) = w . z(x),    z(x) = sqrt(1/m) [cos(e^T diag(g) x), sin(e^T diag(g) x)]
 
@@ -14,7 +14,7 @@ Each round takes a gradient step on the loss of f at (w, log g), both gradients 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ __all__ = ["RRF"]
 
 
 class RRF(KernelLearner):
-    """Reparameterised random features: Fourier online gradient descent that also learns one bandwidth an input.
+    """Reparameterised random features: Fourier gradient descent that also learns one bandwidth an input.
 
     Args:
         n_components: number of features, cosines and sines together (2 m); even.
@@ -39,11 +39,13 @@ class RRF(KernelLearner):
         seed: of the draws.
 
     This differs from the paper in:
-        1. constant step sizes; 2. the steps are taken on log g, which keeps g positive, and g stays within a factor e^20 of its
-        start; 3. features have norm one; 4. several classes are learnt one against the rest.
+        1. constant step sizes; 2. the steps are taken on log g, which keeps g positive, and g stays within a
+        factor e^20 of its start; 3. features have norm one; 4. several classes are learnt one against the
+        rest.
 
     References:
-        Nguyen, Le, Bui and Phung, "Large-scale online kernel learning with random feature reparameterization", IJCAI 2017.
+        Nguyen, Le, Bui and Phung, "Large-scale online kernel learning with random feature
+        reparameterization", IJCAI 2017.
 
     >>> from kernelstream import KernelClassifier
     >>> model = KernelClassifier(RRF(n_components=100)).fit([[0.0], [1.0]] * 50, [0, 1] * 50)
@@ -51,7 +53,7 @@ class RRF(KernelLearner):
     [0, 1]
     """
 
-    feature_axes = {"warmup_rows": 1, "log_scale": 0}
+    feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1, "log_scale": 0}
 
     _core: Any
 

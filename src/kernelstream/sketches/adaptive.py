@@ -12,8 +12,9 @@ which changes one row and column of E, a modification of rank two:
 
     E' = E + a b^T + b a^T,   a = e_q,   b_i = k(u_i, u'_q) - k(u_i, u_q), the q-th one halved         (Eq. 9)
 
-Three ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` modifies all m eigenpairs of E by two rank-one
-steps; ``warm`` iterates Q <- E' Q from Q = U_r (Eq. 10), orthonormalises, and diagonalises Q^T E' Q (Rayleigh-Ritz).
+Three ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` modifies all m eigenpairs of E
+by two rank-one steps; ``warm`` iterates Q <- E' Q from Q = U_r (Eq. 10), orthonormalises, and diagonalises
+Q^T E' Q (Rayleigh-Ritz).
 """
 
 from __future__ import annotations
@@ -53,20 +54,24 @@ def top_eigenpairs(E: Array, rank: int) -> tuple[Array, Array]:
 def nystrom_map(values: Array, vectors: Array) -> tuple[Array, Array]:
     """``(S^-1/2 U^T, S^1/2 U^T)`` of leading eigenpairs; both are zero in directions below the cut.
 
-    The first takes kernel values against the landmarks to features, the second kernel weights to feature weights.
+    The first takes kernel values against the landmarks to features, the second kernel weights to feature
+    weights.
 
     >>> nystrom_map(np.array([4.0, 0.0]), np.eye(2))[0].tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
     good = values > max(0.0, CUT * values[0])
     roots = np.sqrt(np.where(good, values, 1.0))
-    return np.where(good, 1 / roots, 0.0)[:, None] * vectors.T, np.where(good, roots, 0.0)[:, None] * vectors.T
+    features, lift = np.where(good, 1 / roots, 0.0), np.where(good, roots, 0.0)
+    return features[:, None] * vectors.T, lift[:, None] * vectors.T
 
 
 def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:
-    """Leading eigenpairs of ``E``, close to the given vectors: subspace iteration (Eq. 10), then Rayleigh-Ritz."""
+    """Leading eigenpairs of ``E`` from vectors close to them: subspace iteration (Eq. 10), then Rayleigh-Ritz."""
     Q = vectors
-    for _ in range(iterations - 1):  # triangular factors keep the columns apart at half the price of orthogonal ones
+    for _ in range(
+        iterations - 1
+    ):  # triangular factors keep columns apart at half the price of orthogonal ones
         Q = scipy.linalg.lu(E @ Q, permute_l=True, check_finite=False)[0]
     Q = scipy.linalg.qr(E @ Q, mode="economic", overwrite_a=True, check_finite=False)[0]
     small = Q.T @ (E @ Q)
@@ -77,8 +82,9 @@ def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, A
 def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) -> tuple[Array, Array]:
     """All eigenpairs, rising, of ``V diag(values) V^T + sign v v^T`` (values rising, V orthogonal).
 
-    The eigenvalues are the roots of the secular equation, each found by LAPACK's ``lasd4``; the eigenvectors follow from the z
-    for which these roots are exact (Gu and Eisenstat), so they are orthogonal to working precision.
+    The eigenvalues are the roots of the secular equation, each found by LAPACK's ``lasd4``; the eigenvectors
+    follow from the z for which these roots are exact (Gu and Eisenstat), so they are orthogonal to working
+    precision.
     """
     if sign < 0:  # eigenvalues of -A + v v^T, their order turned
         negated, turned = rank_one_eigenpairs(-values[::-1], vectors[:, ::-1], v, 1.0)
@@ -89,7 +95,8 @@ def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) ->
         return values, vectors
     low = values[0]
     d, V = values - low, np.array(vectors, order="F")
-    # What rounding cannot tell from an eigenpair of the sum is left alone: directions that v misses, equal eigenvalues.
+    # What rounding cannot tell from an eigenpair of the sum is left alone: directions that v misses, equal
+    # eigenvalues.
     tolerance = 16 * np.finfo(float).eps * max(d[-1], size * size)
     active: list[int] = []
     for j in np.flatnonzero(np.abs(z) * size > tolerance):
@@ -118,11 +125,13 @@ def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) ->
                 raise np.linalg.LinAlgError("the secular equation has no root here")
             gaps[:, i] = delta * total
             new[active[i]] = root * root
-        between = (roots[:, None] - roots[None, :]) * (roots[:, None] + roots[None, :])  # of the poles lasd4 has seen
+        between = np.subtract.outer(roots, roots) * np.add.outer(roots, roots)  # of the poles lasd4 has seen
         np.fill_diagonal(between, 1.0)
-        # z_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j), paired so that no product overflows
+        # z_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j), paired so that no product
+        # overflows
         ratios = gaps.copy()
-        ratios[:, :-1] /= np.where(np.arange(n - 1)[None, :] < np.arange(n)[:, None], between[:, :-1], between[:, 1:])
+        below = np.arange(n - 1)[None, :] < np.arange(n)[:, None]
+        ratios[:, :-1] /= np.where(below, between[:, :-1], between[:, 1:])
         exact = np.copysign(np.sqrt(np.abs(np.prod(ratios, axis=1))), weights)
         turn = exact[:, None] / gaps
         turn /= np.linalg.norm(turn, axis=0)
@@ -132,9 +141,11 @@ def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) ->
 
 
 def rank_two_eigenpairs(values: Array, vectors: Array, q: int, b: Array) -> tuple[Array, Array]:
-    """All eigenpairs, falling, of ``V diag(values) V^T + e_q b^T + b e_q^T`` (values falling), by two rank-one steps.
+    """All eigenpairs, falling, of ``V diag(values) V^T + e_q b^T + b e_q^T`` (values falling), by two
+    rank-one steps.
 
-    ``a b^T + b a^T = (v+ v+^T - v- v-^T) / 2`` with ``v+- = s a +- b / s``; ``s = |b|^1/2`` makes both as short as can be.
+    ``a b^T + b a^T = (v+ v+^T - v- v-^T) / 2`` with ``v+- = s a +- b / s``; ``s = |b|^1/2`` makes both as
+    short as can be.
     """
     s = np.sqrt(float(np.linalg.norm(b)))
     if s == 0:
@@ -158,8 +169,11 @@ class Landmarks:
         iterations: of ``warm`` (the paper's p).
     """
 
-    def __init__(self, kernel: Any, points: Array, rank: int, solver: str = "warm", iterations: int = 2) -> None:
-        self.kernel, self.points, self.rank, self.solver, self.iterations = kernel, points, rank, solver, iterations
+    def __init__(
+        self, kernel: Any, points: Array, rank: int, solver: str = "warm", iterations: int = 2
+    ) -> None:
+        self.kernel, self.points, self.rank = kernel, points, rank
+        self.solver, self.iterations = solver, iterations
         self.counts = np.ones(len(points), np.int64)
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
@@ -181,22 +195,27 @@ class Landmarks:
         return {name: getattr(self, name).copy() for name in ("counts", "gram", "values", "vectors")}
 
     @classmethod
-    def restored(cls, kernel: Any, points: Array, rank: int, solver: str, iterations: int, arrays: dict[str, Array]) -> Self:
+    def restored(
+        cls, kernel: Any, points: Array, rank: int, solver: str, iterations: int, arrays: dict[str, Array]
+    ) -> Self:
         """The landmarks whose ``arrays`` these were."""
         made = cls.__new__(cls)
-        made.kernel, made.points, made.rank, made.solver, made.iterations = kernel, points, rank, solver, iterations
+        made.kernel, made.points, made.rank = kernel, points, rank
+        made.solver, made.iterations = solver, iterations
         for name in ("counts", "gram", "values", "vectors"):
             setattr(made, name, np.array(arrays[name], order="C"))
         made._make_map()
         return made
 
     def threshold(self, epsilon: float | str) -> tuple[float, float, float, float]:
-        """The core's threshold for ``epsilon``: its value now, its least, its factors after a row that reaches it and another.
+        """The core's threshold for ``epsilon``: its value now, its least, its factors after a row that
+        reaches it and another.
 
-        ``"auto"`` starts from the 0.9 quantile of the squared distances between a landmark and its nearest other one, copies
-        left out; it is multiplied by ``exp(0.045)`` after each row that reaches it and by ``exp(-0.005)`` after each that does
-        not. So it follows the 0.9 quantile of the distances seen, and in the long run one row in ten moves a landmark, whatever
-        the stream does: where the threshold ends is bounded, so the sum of its steps is.
+        ``"auto"`` starts from the 0.9 quantile of the squared distances between a landmark and its nearest
+        other one, copies left out; it is multiplied by ``exp(0.045)`` after each row that reaches it and by
+        ``exp(-0.005)`` after each that does not. So it follows the 0.9 quantile of the distances seen, and in
+        the long run one row in ten moves a landmark, whatever the stream does: where the threshold ends is
+        bounded, so the sum of its steps is.
         """
         if epsilon != "auto":
             return float(epsilon), 0.0, 1.0, 1.0
@@ -207,10 +226,14 @@ class Landmarks:
         nearest = distances.min(axis=1)
         nearest = nearest[(nearest > 1e-12 * squares.max()) & np.isfinite(nearest)]
         start = float(np.quantile(nearest, 1 - AUTO_SHARE)) if len(nearest) else float(squares.max()) or 1.0
-        return start, 1e-12 * start, float(np.exp(AUTO_STEP * (1 - AUTO_SHARE))), float(np.exp(-AUTO_STEP * AUTO_SHARE))
+        up, down = np.exp(AUTO_STEP * (1 - AUTO_SHARE)), np.exp(-AUTO_STEP * AUTO_SHARE)
+        return start, 1e-12 * start, float(up), float(down)
 
     def move(self, q: int, x: Array) -> Array:
-        """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map; the kernel values k(u'_i, u_j), new against old."""
+        """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map.
+
+        Returns the kernel values k(u'_i, u_j) of the landmarks after against those before.
+        """
         old = self.points[q : q + 1].copy()
         n = float(self.counts[q])
         self.points[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
@@ -241,31 +264,33 @@ class Landmarks:
 
 
 class AdaptiveNystrom(KernelSketch):
-    """Online adaptive Nystrom approximation (OANA): a Nystrom map whose landmarks follow the stream by online k-means.
+    """Online adaptive Nystrom approximation (OANA): a Nystrom map whose landmarks follow the stream by online
+    k-means.
 
     Args:
         n_landmarks: how many landmarks (m); the first m rows are the first ones.
         rank: how many features (r), at most m; by default 0.8 m, the paper's choice.
-        epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row moves one),
-            ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the distances seen, so that a
-            tenth of the rows move a landmark.
+        epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row
+            moves one), ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the
+            distances seen, so that a tenth of the rows move a landmark.
         solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"`` or ``"warm"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     Attributes:
-        landmarks_: the landmarks now. counts_: how many rows each stands for (N_q). n_moves_: how often one moved. epsilon_: the
-        threshold now.
+        landmarks_: the landmarks now. counts_: how many rows each stands for (N_q). n_moves_: how often one
+            moved. epsilon_: the threshold now.
 
     This differs from the paper in:
-        1. the first m rows are the first landmarks (the paper: "randomly"); 2. the exact E is kept beside its eigenpairs (m x m
-        numbers), and ``warm`` iterates on it, not on ``U S U^T + a b^T + b a^T``, so that truncation errors do not add up;
-        3. each iteration is followed by a factorisation, the last one by Rayleigh-Ritz; 4. ``rank2`` keeps all m eigenpairs, since
-        those left out would come back into the leading r; it starts anew when rounding shows; 5. directions with an eigenvalue
-        below 1e-10 of the largest are left out; 6. ``epsilon="auto"``.
+        1. the first m rows are the first landmarks (the paper: "randomly"); 2. the exact E is kept beside its
+        eigenpairs (m x m numbers), and ``warm`` iterates on it, not on ``U S U^T + a b^T + b a^T``, so that
+        truncation errors do not add up; 3. each iteration is followed by a factorisation, the last one by
+        Rayleigh-Ritz; 4. ``rank2`` keeps all m eigenpairs, since those left out would come back into the
+        leading r; it starts anew when rounding shows; 5. directions with an eigenvalue below 1e-10 of the
+        largest are left out; 6. ``epsilon="auto"``.
 
     References:
-        Si, Kumar and Li, "Nonlinear online learning with adaptive Nystrom approximation", arXiv 1802.07887, 2018 (Algorithm 1).
+        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018 (Algorithm 1).
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
@@ -323,14 +348,22 @@ class AdaptiveNystrom(KernelSketch):
     def _core_map(self, q: int) -> tuple[Any, Array]:
         assert self._landmarks is not None
         points = self._landmarks.points
-        return as_rows(points[q : q + 1], points.dtype), np.ascontiguousarray(self._landmarks.matrix, points.dtype)
+        matrix = np.ascontiguousarray(self._landmarks.matrix, points.dtype)
+        return as_rows(points[q : q + 1], points.dtype), matrix
 
     def _core(self) -> Any:
         """The map in the compiled core; made when needed, so that the sketch itself is plain arrays."""
         assert self._landmarks is not None
         points = self._landmarks.points
         made = core.Adaptive32 if points.dtype == np.float32 else core.Adaptive64
-        task = {"outputs": 1, "regression": True, "loss": "squared", "loss_width": 0.0, "eta": 0.0, "lam": 0.0}
+        task = {
+            "outputs": 1,
+            "regression": True,
+            "loss": "squared",
+            "loss_width": 0.0,
+            "eta": 0.0,
+            "lam": 0.0,
+        }
         matrix = np.ascontiguousarray(self._landmarks.matrix, points.dtype)
         adaptive = made.landmarks(as_rows(points, points.dtype), matrix, **task, **core_options(self.kernel_))
         adaptive.epsilon = self._threshold
@@ -339,7 +372,9 @@ class AdaptiveNystrom(KernelSketch):
     def _features(self, rows: Any) -> Array:
         if self._landmarks is None:
             need = self.n_landmarks - len(self._first)
-            raise ValueError(f"there is no map before n_landmarks={self.n_landmarks} rows were read: {need} more are needed")
+            raise ValueError(
+                f"there is no map before n_landmarks={self.n_landmarks} rows were read: {need} more are needed"
+            )
         if rows.n and (np.float32 if type(rows).__name__ == "Rows32" else np.float64) != self._first.dtype:
             rows = as_rows(rows.array(), self._first.dtype)
         made: Array = self._core().features(rows)[:, : self._landmarks.rank]
@@ -358,7 +393,9 @@ class AdaptiveNystrom(KernelSketch):
     @property
     def counts_(self) -> Array:
         """How many rows each landmark stands for (N_q)."""
-        return np.ones(len(self._first), np.int64) if self._landmarks is None else self._landmarks.counts.copy()
+        return (
+            np.ones(len(self._first), np.int64) if self._landmarks is None else self._landmarks.counts.copy()
+        )
 
     @property
     def _n_features_out(self) -> int:

@@ -1,7 +1,7 @@
 """Random frequencies of shift-invariant kernels.
 
-By Bochner's theorem k(x - y) = E cos(w . (x - y)) for w drawn from the kernel's Fourier transform: N(0, 2 gamma I) for the
-Gaussian kernel, a product of Cauchy distributions of scale gamma for the Laplacian.
+By Bochner's theorem k(x - y) = E cos(w . (x - y)) for w drawn from the kernel's Fourier transform: N(0, 2
+gamma I) for the Gaussian kernel, a product of Cauchy distributions of scale gamma for the Laplacian.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Array = NDArray[Any]
 
 
 def spectral_draws(kernel: Any, width: int, pairs: int, seed: int) -> Array:
-    """Frequencies for gamma-free scale one, ``(width, pairs)``; a row depends on the seed and its own number only.
+    """Frequencies for gamma-free scale one, ``(width, pairs)``; a row depends on the seed and its own number
+    only.
 
     >>> bool((spectral_draws(Gaussian(), 3, 4, 0)[:2] == spectral_draws(Gaussian(), 2, 4, 0)).all())
     True
