@@ -2,8 +2,8 @@
 
     KERNELSTREAM_DATA=<folder> python benchmarks/nolana_solvers.py > docs/results/nolana.md
 
-Accuracy is that of the predictions made before each row was learnt (progressive), ten classes one against the rest,
-all rows counted. The order of the rows is drawn with the seed.
+Accuracy is that of the predictions made before each row was learnt, ten classes one against the rest, all rows
+counted. The order of the rows is drawn with the seed.
 """
 
 from __future__ import annotations

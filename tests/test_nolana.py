@@ -1,4 +1,4 @@
-"""NOLANA and AdaptiveNystrom: against a literal oracle, NOGD and solver against solver; chunks and saves to the bit."""
+"""NOLANA and AdaptiveNystrom against an oracle, NOGD and one another; chunks and saves to the bit."""
 
 from __future__ import annotations
 
@@ -468,5 +468,5 @@ def test_sketch_approximates_better_than_its_first_landmarks():
 
 def test_sketch_says_when_there_is_no_map_yet():
     sketch = AdaptiveNystrom(20).fit(np.eye(5))
-    with pytest.raises(ValueError, match="no map before n_landmarks=20 rows were read: 15 more"):
+    with pytest.raises(ValueError, match="n_landmarks=20 rows make a map: 15 more"):
         sketch.transform(np.eye(5))

@@ -112,7 +112,7 @@ class DualSGD(KernelLearner):
             self.merge()
 
     def merge(self) -> None:
-        """Drop the point of smallest |a| (the oldest of equals; perhaps the new one), the new one takes its slot."""
+        """Drop the point of smallest |a| (the oldest of equals); the new point takes its slot."""
         sizes = np.sum(np.abs(self.a), axis=1)
         p = min(range(len(sizes)), key=lambda j: (sizes[j], self.born[j]))
         others = [j for j in range(len(sizes)) if j != p]

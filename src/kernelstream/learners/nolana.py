@@ -3,9 +3,9 @@
 A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see
 ``kernelstream.sketches.adaptive``). A round:
 
-    1. w_t <- (1 - eta lam) w - eta g phi_M(x_t),  g the slope of the loss at f(x_t) = w . phi_M(x_t)   (Eq. 11)
+    1. w_t <- (1 - eta lam) w - eta g phi_M(x_t),  g the slope of the loss at w . phi_M(x_t)          (Eq. 11)
     2. if |x_t - u_q|^2 >= epsilon for its nearest landmark u_q, that one moves, M becomes M', and
-       w <- argmin_v sum_i (w_t . phi_M(u_i) - v . phi_M'(u_i))^2 + theta |v|^2,   u_i those of M'      (Eq. 12)
+       w <- argmin_v sum_i (w_t . phi_M(u_i) - v . phi_M'(u_i))^2 + theta |v|^2,  u_i those of M'     (Eq. 12)
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class NOLANA(NOGD):
         several classes are learnt one against the rest.
 
     References:
-        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018 (Algorithm 2).
+        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,
+        Algorithm 2.
 
     >>> from kernelstream import KernelClassifier
     >>> X, y = [[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20

@@ -67,11 +67,9 @@ def nystrom_map(values: Array, vectors: Array) -> tuple[Array, Array]:
 
 
 def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:
-    """Leading eigenpairs of ``E`` from vectors close to them: subspace iteration (Eq. 10), then Rayleigh-Ritz."""
+    """Leading eigenpairs of ``E`` from vectors near them: subspace iteration (Eq. 10), Rayleigh-Ritz."""
     Q = vectors
-    for _ in range(
-        iterations - 1
-    ):  # triangular factors keep columns apart at half the price of orthogonal ones
+    for _ in range(iterations - 1):  # triangular factors keep columns apart at half the price
         Q = scipy.linalg.lu(E @ Q, permute_l=True, check_finite=False)[0]
     Q = scipy.linalg.qr(E @ Q, mode="economic", overwrite_a=True, check_finite=False)[0]
     small = Q.T @ (E @ Q)
@@ -290,7 +288,8 @@ class AdaptiveNystrom(KernelSketch):
         largest are left out; 6. ``epsilon="auto"``.
 
     References:
-        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018 (Algorithm 1).
+        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,
+        Algorithm 1.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
@@ -372,9 +371,7 @@ class AdaptiveNystrom(KernelSketch):
     def _features(self, rows: Any) -> Array:
         if self._landmarks is None:
             need = self.n_landmarks - len(self._first)
-            raise ValueError(
-                f"there is no map before n_landmarks={self.n_landmarks} rows were read: {need} more are needed"
-            )
+            raise ValueError(f"n_landmarks={self.n_landmarks} rows make a map: {need} more are needed")
         if rows.n and (np.float32 if type(rows).__name__ == "Rows32" else np.float64) != self._first.dtype:
             rows = as_rows(rows.array(), self._first.dtype)
         made: Array = self._core().features(rows)[:, : self._landmarks.rank]
