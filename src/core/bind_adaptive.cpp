@@ -45,16 +45,16 @@ template <class T> static void bind_dual(nb::module_& m, const std::string& suff
       .def(
           "__init__",
           [](Model* self, Matrix<T> frequencies, int64_t outputs, bool regression, int64_t budget, int64_t neighbours,
-             const std::string& loss, double loss_width, double lambda, const std::string& kernel, double gamma, double offset,
-             int degree, nb::object) {
-            require(budget >= 1 && neighbours >= 0 && lambda > 0, "sizes out of range");
+             const std::string& loss, double loss_width, double lambda, double delay, const std::string& kernel, double gamma,
+             double offset, int degree, nb::object) {
+            require(budget >= 1 && neighbours >= 0 && lambda > 0 && delay >= 0, "sizes out of range");
             int64_t width = int64_t(frequencies.shape(0));
             Settings s = settings_of(width, outputs, regression, budget, loss, loss_width, 0, lambda, 0, 0, "");
             new (self) Model(std::in_place, std::move(s), Kernel<T>::named(kernel, gamma, offset, degree), frequencies.data(),
-                             int64_t(frequencies.shape(1)), neighbours);
+                             int64_t(frequencies.shape(1)), neighbours, delay);
           },
           "frequencies"_a, nb::kw_only(), "outputs"_a, "regression"_a, "budget"_a, "neighbours"_a, "loss"_a, "loss_width"_a,
-          "lam"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none())
+          "lam"_a, "delay"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none())
       .def("score", &Model::score, "rows"_a)
       .def("run", &Model::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def("state",

@@ -1,7 +1,7 @@
 // DualSGD: a kernel part over at most B points, and Fourier features that keep what dropped points leave behind.
 //
-// With the step 1 / (lambda t) all weights shrink by 1 - 1/t a round, so they are kept multiplied by lambda t: nothing shrinks,
-// and points that entered with equal slopes stay exactly equal.
+// With the step 1 / (lambda (t + delay)) all weights shrink by 1 - 1 / (t + delay) a round, so they are kept divided by the step:
+// nothing shrinks, and points that entered with equal slopes stay exactly equal.
 #pragma once
 #include <numeric>
 
@@ -13,14 +13,15 @@ template <class T> class Dual {
  public:
   Settings set;
   int64_t neighbours;                          // k of k-merging
+  double delay;
   Points<T> points;
   FourierMap<T> map;
-  std::vector<Array<T>> weights, map_weights;  // one an output, times lambda t
+  std::vector<Array<T>> weights, map_weights;  // one an output, divided by the step
   std::vector<int64_t> born;
   int64_t clock = 0, rounds = 0;               // points stored and rows learnt so far
 
-  Dual(Settings s, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k)
-      : set(std::move(s)), neighbours(k), points(std::move(kernel), set.width, set.budget), map(frequencies, set.width, pairs),
+  Dual(Settings s, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k, double delay_)
+      : set(std::move(s)), neighbours(k), delay(delay_), points(std::move(kernel), set.width, set.budget), map(frequencies, set.width, pairs),
         born(size_t(set.budget + 1)), slopes_(size_t(set.outputs)), row_(size_t(points.slots())),
         block_(size_t(Map<T>::kBlock * stride())), rest_(size_t(stride())) {
     for (int64_t c = 0; c < set.outputs; ++c) {
@@ -99,7 +100,7 @@ template <class T> class Dual {
     if (rounds == 0) return 0;
     T f = dot(weights[size_t(c)].data(), row_.data(), size_t(points.tiles())) +
           dot(map_weights[size_t(c)].data(), z, size_t(map.lines()));
-    return T(double(f) / (set.lambda * double(rounds)));
+    return T(double(f) / (set.lambda * (double(rounds) + delay)));
   }
 
   // The new point has number `count` until it gets a slot: that of the point dropped if there is no free one.

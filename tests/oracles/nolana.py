@@ -69,7 +69,8 @@ class DualSGD(KernelLearner):
     """Le et al. 2016 in our reading (docs/conventions.md): Pegasos steps, k-merging, the rest of a dropped
     point in the Fourier features.
 
-    `W` is (inputs, m), one frequency per column. Weights are kept multiplied by lam t, so they never shrink.
+    `W` is (inputs, m), one frequency per column. Weights are kept divided by the step 1 / (lam (t + delay)),
+    so they never shrink.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class DualSGD(KernelLearner):
         self.lam = lam
         self.loss = loss
         self.t = 0
+        self.delay = {"squared": 1.0, "squared_hinge": 2.0}.get(loss.name, 0.0) / lam
         self.u: Array = np.zeros((2 * W.shape[1], outputs))
 
     def features(self, x: Array) -> Array:
@@ -100,7 +102,7 @@ class DualSGD(KernelLearner):
     def score_one(self, x: Array) -> Array:
         if self.t == 0:
             return np.zeros(self.outputs)
-        return (self.kernel_score(x) + self.features(x) @ self.u) / (self.lam * self.t)
+        return (self.kernel_score(x) + self.features(x) @ self.u) / (self.lam * (self.t + self.delay))
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         g = slopes(self.loss, f, y)

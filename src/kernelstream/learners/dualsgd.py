@@ -26,6 +26,9 @@ from kernelstream.validate import check_integer, check_number
 
 __all__ = ["DualSGD"]
 
+#: Losses whose slope has no bound, and their curvature: steps above 2 / curvature would make the model explode.
+UNBOUNDED_SLOPES = {"squared": 1.0, "squared_hinge": 2.0}
+
 
 class DualSGD(KernelLearner):
     """Dual space gradient descent: a point dropped lives on in its neighbours and in Fourier features.
@@ -45,7 +48,8 @@ class DualSGD(KernelLearner):
         dropped is the one of smallest weight, summed over the classes, the oldest of equals, and may be the
         new one; 3. features have norm one; 4. the kernel values between stored points and their features are
         kept (B x B and B x n_components numbers), so that a merge computes no kernel; 5. several classes are
-        learnt one against the rest.
+        learnt one against the rest; 6. for the squared and the squared hinge loss, whose slopes have no
+        bound, the step is ``1 / (lam t + curvature)`` (the paper projects the model on a ball instead).
 
     References:
         Le, Nguyen, Nguyen and Phung, "Dual space gradient descent for online learning", NeurIPS 2016.
@@ -103,6 +107,7 @@ class DualSGD(KernelLearner):
             loss=loss.name,
             loss_width=loss.width,
             lam=self.lam,
+            delay=UNBOUNDED_SLOPES.get(loss.name, 0.0) / self.lam,
             **core_options(self._settled),
         )
 

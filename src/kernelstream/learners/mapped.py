@@ -51,7 +51,7 @@ class FOGD(KernelLearner):
     _core: Any
 
     def __init__(
-        self, n_components: int = 400, *, eta: float = 0.2, lam: float = 0.0, loss: Any = None, kernel: Any = None, seed: int = 0
+        self, n_components: int = 400, *, eta: float = 0.5, lam: float = 0.0, loss: Any = None, kernel: Any = None, seed: int = 0
     ) -> None:
         self.n_components = n_components
         self.eta = eta
@@ -112,7 +112,7 @@ class NOGD(KernelLearner):
 
     Args:
         budget: how many landmarks (B).
-        rank: how many features (k), at most the budget; by default a fifth of it.
+        rank: how many features (k), at most the budget; by default half of it.
         eta: step size.
         lam: regularisation.
         loss: a loss or its name; by default hinge for classification and squared for regression.
@@ -141,7 +141,7 @@ class NOGD(KernelLearner):
         budget: int = 200,
         *,
         rank: int | None = None,
-        eta: float = 0.2,
+        eta: float = 0.5,
         lam: float = 0.0,
         loss: Any = None,
         kernel: Any = None,
@@ -206,7 +206,7 @@ class NOGD(KernelLearner):
         self._map(points, landmarks.matrix.astype(self._dtype), start.astype(self._dtype))
 
     def _landmarks_of(self, points: Array) -> Landmarks:
-        rank = self.rank if self.rank is not None else max(1, self.budget // 5)
+        rank = self.rank if self.rank is not None else max(1, self.budget // 2)
         return Landmarks(self._settled, points, rank)
 
     def _map_class(self) -> str:
@@ -214,7 +214,7 @@ class NOGD(KernelLearner):
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
         loss = self._loss()
-        self._matrix = np.ascontiguousarray(matrix)
+        self._matrix = np.array(matrix, order="C")
         self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
@@ -227,7 +227,7 @@ class NOGD(KernelLearner):
             **core_options(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
-        self._points = np.ascontiguousarray(points)
+        self._points = np.array(points, order="C")
         self._expansion = None
 
     def _score(self, rows: Any) -> Array:
@@ -243,6 +243,8 @@ class NOGD(KernelLearner):
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
+            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(arrays["matrix"]):
+                raise ValueError("the state does not fit this learner")
             self._map(arrays["points"], arrays["matrix"], arrays["map_weights"])
         else:
             points = as_rows(arrays["points"], self._dtype)

@@ -71,7 +71,7 @@ class NOLANA(NOGD):
         epsilon: float | str = "auto",
         solver: str = "warm",
         iterations: int = 2,
-        eta: float = 0.2,
+        eta: float = 0.5,
         lam: float = 0.0,
         theta: float = 1e-6,
         loss: Any = None,
@@ -157,12 +157,14 @@ class NOLANA(NOGD):
 
     def _load_core(self, arrays: State) -> None:
         if "gram" in arrays:
-            points = np.ascontiguousarray(arrays["points"]).copy()
+            points, rank = arrays["points"], len(arrays["matrix"])
+            pairs = len(points) if self.solver == "rank2" else rank
+            if arrays["gram"].shape != (len(points),) * 2 or arrays["vectors"].shape != (len(points), pairs):
+                raise ValueError("the state does not fit this learner")
             self._adapted = Landmarks.restored(
-                self._settled, points, len(arrays["matrix"]), self.solver, self.iterations, arrays
+                self._settled, points, rank, self.solver, self.iterations, arrays
             )
             self._threshold = tuple(arrays["epsilon"].tolist())
-            arrays = arrays | {"points": points}
         super()._load_core(arrays)
 
     @property

@@ -61,7 +61,7 @@ class RRF(KernelLearner):
         self,
         n_components: int = 400,
         *,
-        eta: float = 0.2,
+        eta: float = 0.5,
         scale_step: float = 0.01,
         lam: float = 0.0,
         loss: Any = None,

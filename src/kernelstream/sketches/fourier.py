@@ -28,7 +28,7 @@ def spectral_draws(kernel: Any, width: int, pairs: int, seed: int) -> Array:
     """
     draws = np.empty((width, pairs))
     for feature in range(width):
-        generator = np.random.Generator(np.random.Philox(key=[seed, feature]))
+        generator = np.random.Generator(np.random.Philox(key=np.array([seed, feature], np.uint64)))
         gaussian = isinstance(kernel, Gaussian)
         draws[feature] = generator.standard_normal(pairs) if gaussian else generator.standard_cauchy(pairs)
     return draws
