@@ -72,6 +72,7 @@ def test_dualsgd_follows_the_oracle(kernel, task, loss, sparse):
         budget=15,
         k=4,
         lam=0.1,
+        delay=10.0 if loss == "squared" else 0.0,
         loss=LOSSES[loss],
         regression=regression,
     )

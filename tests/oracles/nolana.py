@@ -82,6 +82,7 @@ class DualSGD(KernelLearner):
         budget: int,
         k: int,
         lam: float,
+        delay: float,
         loss: Loss,
         regression: bool = False,
     ) -> None:
@@ -92,7 +93,7 @@ class DualSGD(KernelLearner):
         self.lam = lam
         self.loss = loss
         self.t = 0
-        self.delay = {"squared": 1.0, "squared_hinge": 2.0}.get(loss.name, 0.0) / lam
+        self.delay = delay
         self.u: Array = np.zeros((2 * W.shape[1], outputs))
 
     def features(self, x: Array) -> Array:
