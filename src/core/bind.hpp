@@ -196,7 +196,7 @@ template <class T, class Model> struct Bound {
     std::lock_guard<std::mutex> guard(lock);
     Stop why;
     int64_t next = model.run(rows, from, y, w, f, more..., why);
-    return {next, why == Stop::done ? "done" : why == Stop::full ? "full" : "not finite"};
+    return {next, why == Stop::done ? "done" : why == Stop::full ? "full" : why == Stop::due ? "due" : "not finite"};
   }
 
   size_t nbytes() const { return model.nbytes(); }

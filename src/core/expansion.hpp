@@ -38,7 +38,7 @@ struct Settings {
   std::string variant;
 };
 
-enum class Stop { done, full, not_finite };
+enum class Stop { done, full, due, not_finite };     // due: something rare is to be done before the next row
 
 template <class T> struct Round {
   const Rows<T>& rows;

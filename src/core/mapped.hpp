@@ -29,24 +29,49 @@ template <class T> class LandmarkMap : public Map<T> {
       : landmarks(std::move(kernel), points.width, points.n) {
     for (int64_t j = 0; j < points.n; ++j) landmarks.put(j, points, j);
     matrix = Panel<T>(landmarks.slots(), rank);
-    for (int64_t f = 0; f < rank; ++f)
-      for (int64_t j = 0; j < points.n; ++j) matrix.at(f, j) = to_features[f * points.n + j];
+    set_matrix(to_features, rank);
     kernel_block_ = Array<T>(size_t(Map<T>::kBlock * landmarks.slots()));
+  }
+  void set_matrix(const T* to_features, int64_t rank) {
+    for (int64_t f = 0; f < rank; ++f)
+      for (int64_t j = 0; j < landmarks.count; ++j) matrix.at(f, j) = to_features[f * landmarks.count + j];
   }
   int64_t lines() const override { return matrix.slots() / kLine<T>; }
   size_t nbytes() const override { return landmarks.nbytes() + matrix.nbytes(); }
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
     int64_t stride = landmarks.slots(), tiles = landmarks.tiles();
     landmarks.measure(rows, i, n, tiles, kernel_block_.data(), stride);
+    measured(rows, i, n, kernel_block_.data());
     for (int64_t r = 0; r < n; ++r)
       landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
     Rows<T> k{n, stride, kernel_block_.data()};
     matrix.template dense<Form::product>(k, 0, n, lines(), z, matrix.slots());
   }
 
- private:
+ protected:
+  // A look at the measures of rows against the landmarks before they become kernel values.
+  virtual void measured(const Rows<T>&, int64_t, int64_t, const T*) {}
   Array<T> kernel_block_;
 };
+
+// z = sqrt(1/m) [cos a, sin a] of m angles in n slots; z has 2 n slots, those beyond m are zero.
+template <class T> void turn(const T* angle, int64_t m, int64_t n, T* z) {
+  const T amplitude = T(std::sqrt(1.0 / double(m)));
+  constexpr int step = kLine<T> / kVecs<T>;
+  for (int64_t p = 0; p < n; p += step) {
+    Vec<T> s, c, a = load<T>(angle + p);
+    sincos<T>(a, s, c);
+    store<T>(z + p, c * amplitude);
+    store<T>(z + n + p, s * amplitude);
+    for (int64_t q = p; q < p + step; ++q) {
+      if (!(std::abs(angle[q]) < Reduce<T>::trig_limit)) {
+        z[q] = std::cos(angle[q]) * amplitude;
+        z[n + q] = std::sin(angle[q]) * amplitude;
+      }
+      if (q >= m) z[q] = z[n + q] = 0;
+    }
+  }
+}
 
 // z(x) = sqrt(1/m) [cos(W x), sin(W x)]
 template <class T> class FourierMap : public Map<T> {
@@ -69,28 +94,11 @@ template <class T> class FourierMap : public Map<T> {
         frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
     else
       frequencies.template dense<Form::product>(rows, i, n, tiles(), angles_.data(), stride);
-    for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, z + r * 2 * stride);
+    for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, pairs, stride, z + r * 2 * stride);
   }
 
  private:
   int64_t tiles() const { return frequencies.slots() / kLine<T>; }
-  void turn(const T* angle, T* z) const {
-    const T amplitude = T(std::sqrt(1.0 / double(pairs)));
-    constexpr int step = kLine<T> / kVecs<T>;
-    for (int64_t p = 0; p < frequencies.slots(); p += step) {
-      Vec<T> s, c, a = load<T>(angle + p);
-      sincos<T>(a, s, c);
-      store<T>(z + p, c * amplitude);
-      store<T>(z + frequencies.slots() + p, s * amplitude);
-      for (int64_t q = p; q < p + step; ++q) {
-        if (!(std::abs(angle[q]) < Reduce<T>::trig_limit)) {
-          z[q] = std::cos(angle[q]) * amplitude;
-          z[frequencies.slots() + q] = std::sin(angle[q]) * amplitude;
-        }
-        if (q >= pairs) z[q] = z[frequencies.slots() + q] = 0;
-      }
-    }
-  }
   Array<T> angles_;
 };
 
@@ -100,7 +108,7 @@ template <class T> class Mapped {
   std::unique_ptr<Map<T>> map;
   std::vector<Array<T>> weights;               // one an output
 
-  Mapped(Settings s, std::unique_ptr<Map<T>> m) : set(std::move(s)), map(std::move(m)), slopes_(size_t(set.outputs)) {
+  Mapped(Settings s, std::unique_ptr<Map<T>> m) : set(std::move(s)), map(std::move(m)), f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(map->lines() * kLine<T>));
     block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
   }
@@ -129,36 +137,43 @@ template <class T> class Mapped {
   }
 
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
-    std::vector<T> f(size_t(set.outputs));
     int64_t at = rows.n;
     why = Stop::done;
     each(rows, from, [&](int64_t i, const T* z) {
-      for (int64_t c = 0; c < set.outputs; ++c) {
-        f[size_t(c)] = output(c, z);
-        out[i * set.outputs + c] = double(f[size_t(c)]);
-        if (!std::isfinite(f[size_t(c)])) {
-          why = Stop::not_finite;
-          at = i;
-          return false;
-        }
-      }
       double weight = sample_weights ? sample_weights[i] : 1.0;
-      if (weight != 0) learn(Round<T>{rows, i, z, f.data(), targets[i], weight});
-      return true;
+      if (round(rows, i, z, targets[i], weight, out + i * set.outputs)) return true;
+      why = Stop::not_finite;
+      at = i;
+      return false;
     });
     return at;
   }
 
- private:
+ protected:
   T output(int64_t c, const T* z) const { return dot(weights[size_t(c)].data(), z, size_t(map->lines())); }
 
-  template <class F> void each(const Rows<T>& rows, int64_t from, F visit) {
-    for (int64_t i = from; i < rows.n; i += Map<T>::kBlock) {
-      int64_t n = std::min(Map<T>::kBlock, rows.n - i);
+  // Scores row i and learns from it; false, nothing learnt, if a score is not finite.
+  bool round(const Rows<T>& rows, int64_t i, const T* z, double target, double weight, double* out) {
+    for (int64_t c = 0; c < set.outputs; ++c) {
+      f_[size_t(c)] = output(c, z);
+      out[c] = double(f_[size_t(c)]);
+      if (!std::isfinite(f_[size_t(c)])) return false;
+    }
+    if (weight != 0) learn(Round<T>{rows, i, z, f_.data(), target, weight});
+    return true;
+  }
+
+  // visit(i, z) for each row until it says no; `ahead()` is how many rows to map at once.
+  template <class F, class A> void each(const Rows<T>& rows, int64_t from, F visit, A ahead) {
+    for (int64_t i = from, n; i < rows.n; i += n) {
+      n = std::min<int64_t>(ahead(), rows.n - i);
       map->features(rows, i, n, block_.data());
       for (int64_t r = 0; r < n; ++r)
         if (!visit(i + r, block_.data() + r * stride())) return;
     }
+  }
+  template <class F> void each(const Rows<T>& rows, int64_t from, F visit) {
+    each(rows, from, visit, [] { return Map<T>::kBlock; });
   }
 
   void learn(const Round<T>& r) {
@@ -171,6 +186,7 @@ template <class T> class Mapped {
   }
 
   Array<T> block_;
+  std::vector<T> f_;
   std::vector<double> slopes_;
 };
 

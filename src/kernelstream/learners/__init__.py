@@ -3,33 +3,39 @@
 from kernelstream.learners.base import Learner
 from kernelstream.learners.bogd import BOGD
 from kernelstream.learners.bpas import BPAS
+from kernelstream.learners.dualsgd import DualSGD
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.kons import KONS, SketchedKONS
 from kernelstream.learners.krls import KRLS
 from kernelstream.learners.mapped import FOGD, NOGD
+from kernelstream.learners.nolana import NOLANA
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
-from kernelstream.learners.perceptron import RBP, KernelPerceptron
+from kernelstream.learners.perceptron import KernelPerceptron, RBP
 from kernelstream.learners.projectron import Projectron, ProjectronPP
 from kernelstream.learners.prosnkons import ProsNKons
+from kernelstream.learners.rrf import RRF
 
 __all__ = [
     "BOGD",
     "BPAS",
+    "DualSGD",
     "FOGD",
+    "Forgetron",
     "KOGD",
     "KONS",
     "KRLS",
-    "NOGD",
-    "RBP",
-    "Forgetron",
     "KernelPA",
     "KernelPerceptron",
     "Learner",
     "LinearPA",
+    "NOGD",
+    "NOLANA",
     "Projectron",
     "ProjectronPP",
     "ProsNKons",
+    "RBP",
+    "RRF",
     "SketchedKONS",
     "TruncatedKOGD",
 ]

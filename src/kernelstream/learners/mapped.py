@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_options
+from kernelstream.kernels import core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
 from kernelstream.rows import as_rows
+from kernelstream.sketches.adaptive import Landmarks, check_rank
+from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.validate import check_integer
 
 __all__ = ["FOGD", "NOGD"]
@@ -61,27 +63,15 @@ class FOGD(KernelLearner):
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
-        check_integer("n_components", self.n_components, low=2)
-        if self.n_components % 2:
-            raise ValueError(f"n_components must be even (a cosine and a sine each), got {self.n_components}")
+        check_components(self.n_components)
         check_step(self.eta, self.lam)
         check_seed(self.seed)
         self._check_loss()
-        if not isinstance(as_kernel(self.kernel), (Gaussian, Laplacian)):
-            raise ValueError(f"FOGD needs a shift-invariant kernel, Gaussian or Laplacian, got {self.kernel!r}")
+        check_spectral("FOGD", self.kernel)
 
     def frequencies(self) -> Array:
         """W, one row a feature of the input; a row depends on the seed and its own number only."""
-        pairs = self.n_components // 2
-        gamma = core_options(self._settled)["gamma"]
-        W = np.empty((self._width, pairs))
-        for feature in range(self._width):
-            draws = np.random.Generator(np.random.Philox(key=np.array([self.seed, feature], np.uint64)))
-            if isinstance(self._settled, Gaussian):
-                W[feature] = draws.standard_normal(pairs) * np.sqrt(2 * gamma)
-            else:
-                W[feature] = draws.standard_cauchy(pairs) * gamma
-        return W
+        return frequencies(self._settled, self._width, self.n_components // 2, self.seed)
 
     def _build_core(self) -> None:
         loss = self._loss()
@@ -167,8 +157,7 @@ class NOGD(KernelLearner):
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         check_integer("budget", self.budget, low=1)
-        if self.rank is not None:
-            check_integer("rank", self.rank, low=1, high=self.budget)
+        check_rank(self.rank, self.budget)
         check_step(self.eta, self.lam)
         self._check_loss()
 
@@ -201,26 +190,32 @@ class NOGD(KernelLearner):
             if ran[1] == "full":
                 self._embed()
         if self._mapped is not None:
-            self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
+            self._run_map(rows, start, targets, weights, scores, first)
+
+    def _run_map(
+        self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array, first: int
+    ) -> None:
+        self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
 
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points."""
         kernel_model = self._expansion.state()
         points = kernel_model["points"]
-        K = np.asarray(self._settled(points, points), np.float64)
-        eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
+        landmarks = self._landmarks_of(points)
+        start = landmarks.lift @ kernel_model["weights"]
+        self._map(points, landmarks.matrix.astype(self._dtype), start.astype(self._dtype))
+
+    def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget // 2)
-        eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
-        good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
-        roots = np.sqrt(np.where(good, eigenvalues, 1.0))
-        matrix = np.where(good, 1 / roots, 0.0)[:, None] * vectors.T
-        start = np.where(good, roots, 0.0)[:, None] * (vectors.T @ kernel_model["weights"])
-        self._map(points, matrix.astype(self._dtype), start.astype(self._dtype))
+        return Landmarks(self._settled, points, rank)
+
+    def _map_class(self) -> str:
+        return "Mapped"
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
         loss = self._loss()
         self._matrix = np.array(matrix, order="C")
-        self._mapped = self._core_class("Mapped").landmarks(
+        self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
             outputs=self._outputs,
