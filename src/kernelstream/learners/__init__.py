@@ -6,9 +6,13 @@ from kernelstream.learners.bpas import BPAS
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.mapped import FOGD, NOGD
+from kernelstream.learners.oklgd import OKLGD
+from kernelstream.learners.oks import OKS
+from kernelstream.learners.okssil import OKSSIL
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
+from kernelstream.learners.projka import ProjKA
 
 __all__ = [
     "BOGD",
@@ -16,12 +20,16 @@ __all__ = [
     "FOGD",
     "KOGD",
     "NOGD",
+    "OKLGD",
+    "OKS",
+    "OKSSIL",
     "RBP",
     "Forgetron",
     "KernelPA",
     "KernelPerceptron",
     "Learner",
     "LinearPA",
+    "ProjKA",
     "Projectron",
     "ProjectronPP",
     "TruncatedKOGD",
