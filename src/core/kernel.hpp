@@ -90,6 +90,20 @@ template <class T> class Points {
     if (gammas.size()) extend(gammas, panel.slots());
   }
 
+  // Every point as it is in `from`, column d times scales[d]; for a Gaussian kernel.
+  void rescale(const Panel<T>& from, const T* scales) {
+    for (int64_t t = 0; t < tiles(); ++t) {
+      Line<T> square = Line<T>::zero();
+      for (int64_t d = 0; d < panel.width(); ++d) {
+        Line<T> line = Line<T>::at(from.line(t, d));
+        line.apply([&](Vec<T> v) { return v * scales[d]; });
+        line.to(panel.line(t, d));
+        square.add_product(line, line);
+      }
+      square.to(norms_.data() + t * kLine<T>);
+    }
+  }
+
   // Measures (distance, product; kernel value for a callable) of rows i .. i + n - 1 against the first `tiles` tiles.
   void measure(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride) const {
     if (kernel.callback) {

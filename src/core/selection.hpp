@@ -131,16 +131,14 @@ template <class T> class Selection : public Expansion<T> {
 
   // Puts `gamma` to use.
   void apply() {
+    roots_.resize(gamma.size());
+    for (size_t d = 0; d < gamma.size(); ++d) roots_[d] = std::sqrt(gamma[d]);
     if (!each_feature_) {
       points.kernel.gamma = T(gamma[0]);
       return;
     }
-    scales_.resize(gamma.size());
-    for (size_t d = 0; d < gamma.size(); ++d) scales_[d] = T(std::sqrt(gamma[d]));
-    for (int64_t j = 0; j < points.count; ++j) {
-      for (int64_t d = 0; d < set.width; ++d) row_[size_t(d)] = raw.at(j, d);
-      points.put(j, scaled(Rows<T>{1, set.width, row_.data()}, 0), 0);
-    }
+    scales_.assign(roots_.begin(), roots_.end());
+    points.rescale(raw, scales_.data());
   }
 
  private:
@@ -175,12 +173,11 @@ template <class T> class Selection : public Expansion<T> {
     steps_ = slopes;
     for (double& s : steps_) s *= -set.eta;
     for (size_t c = 0; c < weights.size(); ++c) f_[c] += T(steps_[c]);               // f^w, as k(x, x) = 1
-    bool moves = search.rho > 0 && loss_slopes(set, at(r), slopes);
-    if (moves) descend(r, rows, i);            // the new point is at distance 0 and adds nothing
+    if (search.rho > 0 && loss_slopes(set, at(r), slopes)) descend(r, rows, i);  // the new point, at distance 0, adds nothing
     this->place(slot, r.rows, r.i);
     for (size_t c = 0; c < weights.size(); ++c) weights[c][size_t(slot)] = T(steps_[c]);
     if (each_feature_) raw.put(slot, rows, i);
-    if (moves) apply();
+    apply();
   }
 
   // OKL-GD: only the newest point was stored with the scale of now, so the loss depends on the scale through it alone.
@@ -206,45 +203,68 @@ template <class T> class Selection : public Expansion<T> {
 
   int64_t lightest() const {
     int64_t found = 0;
-    for (int64_t j = 1; j < points.count; ++j)
-      if (weight_sum(*this, j) < weight_sum(*this, found)) found = j;
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t j = 0; j < points.count; ++j) {
+      double size = weight_sum(*this, j);
+      if (size < least) least = size, found = j;
+    }
     return found;
   }
 
-  // Draws `samples` slots without replacement, each time in proportion to k among those left.
+  // Draws `samples` slots without replacement, each time in proportion to k among those left: first a line of slots, then one of it.
   void sample(const T* k) {
-    chance_.assign(k, k + points.count);
+    constexpr size_t L = kLine<double>;
+    size_t lines = (size_t(points.count) + L - 1) / L;
+    chance_.assign(lines * L, 0.0);
+    std::copy_n(k, points.count, chance_.begin());
+    line_chance_.resize(lines);
+    auto add_up = [&](size_t l) { line_chance_[l] = Line<double>::at(chance_.data() + l * L).sum(); };
+    for (size_t l = 0; l < lines; ++l) add_up(l);
+    // The first entry with which the sum exceeds the aim (rounding: else the last that is not zero); the aim left for it.
+    auto find = [](const double* p, size_t n, double& aim) {
+      size_t found = 0;
+      double sum = 0, before = 0;
+      for (size_t i = 0; i < n && !(sum > aim); ++i)
+        if (p[i] > 0) before = sum, sum += p[found = i];
+      aim -= before;
+      return found;
+    };
     sampled_.clear();
     for (int64_t draw = 0; draw < std::min(search.samples, points.count); ++draw) {
-      double total = 0, sum = 0;
-      for (double p : chance_) total += p;
+      double total = 0;
+      for (double p : line_chance_) total += p;
       double aim = random.uniform() * total;
-      int64_t pick = -1;
-      for (int64_t j = 0; j < points.count && !(sum > aim); ++j)
-        if (chance_[size_t(j)] > 0) sum += chance_[size_t(pick = j)];
-      chance_[size_t(pick)] = 0;
-      sampled_.push_back(pick);
+      size_t line = find(line_chance_.data(), lines, aim), pick = line * L + find(chance_.data() + line * L, L, aim);
+      chance_[pick] = 0;
+      add_up(line);
+      sampled_.push_back(int64_t(pick));
     }
   }
 
   // delta = |k(x, .) - sum_a alpha_a k(x_a, .)|^2 at its least, over the sampled points; in double whatever T is.
   double residual(const Rows<T>& rows, int64_t i) {
-    size_t n = sampled_.size();
+    size_t n = sampled_.size(), lines = (size_t(set.width) + kLine<double> - 1) / kLine<double>, stride = lines * kLine<double>;
     const Panel<T>& from = each_feature_ ? raw : points.panel;
-    near_.assign((n + 1) * size_t(set.width), 0.0);  // the sampled points, then x
+    near_.assign((n + 1) * stride, 0.0);       // the sampled points, then x, scaled
+    auto scale = [&](int64_t d) { return each_feature_ ? roots_[size_t(d)] : roots_[0]; };
     for (size_t a = 0; a < n; ++a)
-      for (int64_t d = 0; d < set.width; ++d) near_[a * size_t(set.width) + size_t(d)] = double(from.at(sampled_[a], d));
-    rows.each(i, [&](int64_t d, T v) { near_[n * size_t(set.width) + size_t(d)] = double(v); });
+      for (int64_t d = 0; d < set.width; ++d) near_[a * stride + size_t(d)] = double(from.at(sampled_[a], d)) * scale(d);
+    rows.each(i, [&](int64_t d, T v) { near_[n * stride + size_t(d)] = double(v) * scale(d); });
     auto kernel = [&](size_t a, size_t b) {
-      const double *x = near_.data() + a * size_t(set.width), *z = near_.data() + b * size_t(set.width);
-      double s = 0;
-      for (int64_t d = 0; d < set.width; ++d) s += (each_feature_ ? gamma[size_t(d)] : gamma[0]) * (x[d] - z[d]) * (x[d] - z[d]);
-      return std::exp(-s);
+      Line<double> sum = Line<double>::zero();
+      for (size_t l = 0; l < lines; ++l) {
+        Line<double> x = Line<double>::at(near_.data() + a * stride + l * kLine<double>);
+        Line<double> z = Line<double>::at(near_.data() + b * stride + l * kLine<double>);
+        for (int v = 0; v < kVecs<double>; ++v) x.v[v] -= z.v[v];
+        sum.add_product(x, x);
+      }
+      return std::exp(-sum.sum());
     };
     K_.resize(n * n);
     psi_.resize(n);
     for (size_t a = 0; a < n; ++a) {
-      for (size_t b = 0; b <= a; ++b) K_[a * n + b] = K_[b * n + a] = kernel(a, b);
+      for (size_t b = 0; b < a; ++b) K_[a * n + b] = K_[b * n + a] = kernel(a, b);
+      K_[a * n + a] = 1;
       psi_[a] = kernel(a, n);
     }
     alpha_ = &solver_.solve(K_, psi_);
@@ -302,7 +322,7 @@ template <class T> class Selection : public Expansion<T> {
 
   bool each_feature_;
   std::vector<T> f_, row_, scaled_, scales_;
-  std::vector<double> steps_, chance_, near_, K_, psi_;
+  std::vector<double> steps_, roots_, chance_, line_chance_, near_, K_, psi_;
   std::vector<int64_t> sampled_;
   const std::vector<double>* alpha_ = nullptr;
   PseudoSolver solver_;

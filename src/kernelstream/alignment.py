@@ -126,4 +126,4 @@ def _alignment(square: float, sums: Array, targets: Array, centered: bool) -> fl
         products = products - row_sums[:, None] * means  # K H Y
         square = square - 2 * float(row_sums @ row_sums) / n + float(row_sums.sum()) ** 2 / n**2  # |H K H|^2
     size = np.sqrt(max(square, 0.0)) * float(np.linalg.norm(targets.T @ targets))
-    return float(np.vdot(targets, products)) / size if size > 0 else 0.0
+    return float(np.vdot(targets, products) / size) if size > 0 else 0.0

@@ -31,8 +31,8 @@ def draw_without_replacement(rng: Splitmix, chances: list[float], n: int) -> lis
     for _ in range(n):
         aim = rng.uniform() * sum(left.values())
         cumulative = 0.0
-        for slot, chance in left.items():
-            cumulative += chance
+        for slot in left:
+            cumulative += left[slot]
             if cumulative > aim:
                 break
         drawn.append(slot)

@@ -102,7 +102,7 @@ class OKS(ExpansionLearner):
         self._check_loss()
 
     @property
-    def kernel(self) -> Gaussian:  # type: ignore[override]
+    def kernel(self) -> Gaussian:
         """The first candidate: no parameter of a kernel is open here."""
         return Gaussian(bandwidth=float(self.bandwidths[0]))
 

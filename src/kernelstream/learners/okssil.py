@@ -106,7 +106,7 @@ class OKSSIL(SelectingLearner):
         self._check_search()
 
     def _options(self) -> dict[str, Any]:
-        options = {"budget": self.budget, "nu": self.nu, "samples": self.samples, "seed": self.seed}
+        options: dict[str, Any] = {"budget": self.budget, "nu": self.nu, "samples": self.samples, "seed": self.seed}
         if self.anisotropic:
             options |= {"each_feature": True, "gamma": np.full(self._width, self._first_gamma())}
         return options

@@ -79,7 +79,7 @@ class ProjKA(Projectron):
         check_integer("warmup", self.warmup, low=2)
 
     @property
-    def kernel(self) -> Gaussian:  # type: ignore[override]
+    def kernel(self) -> Gaussian:
         """Open until the warm-up has chosen it."""
         return Gaussian()
 

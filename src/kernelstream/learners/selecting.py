@@ -23,7 +23,7 @@ class SelectingLearner(ExpansionLearner):
     interval: tuple[float, float]
 
     @property
-    def kernel(self) -> Gaussian:  # type: ignore[override]
+    def kernel(self) -> Gaussian:
         """The kernel that learning starts from."""
         return Gaussian(gamma=self.gamma)
 
