@@ -1,4 +1,4 @@
-"""Online kernel selection: OKS-SIL, OKL-GD, OKS, Proj-KA and kernel alignment, against their oracles and their limit cases."""
+"""OKS-SIL, OKL-GD, OKS, Proj-KA and kernel alignment, against their oracles and their limit cases."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import oks as oracle
-from oracles.kernels import gaussian
-from oracles.losses import make_losses
 from scipy.optimize import minimize
 
 from kernelstream import CapacityError, KernelClassifier
@@ -19,9 +16,21 @@ from kernelstream.kernels import Gaussian, Laplacian
 from kernelstream.learners import KOGD, OKLGD, OKS, OKSSIL, Projectron, ProjKA
 from kernelstream.learners.oks import BANDWIDTHS
 from kernelstream.rows import as_rows
+from oracles import oks as oracle
+from oracles.kernels import gaussian
+from oracles.losses import make_losses
 
 WIDE = (2.0**-12, 2.0**12)
-SIL: dict[str, Any] = {"budget": 12, "eta": 0.3, "rho": 0.5, "rho_decay": 0.0, "nu": 0.4, "samples": 3, "gamma": 0.5, "seed": 7}
+SIL: dict[str, Any] = {
+    "budget": 12,
+    "eta": 0.3,
+    "rho": 0.5,
+    "rho_decay": 0.0,
+    "nu": 0.4,
+    "samples": 3,
+    "gamma": 0.5,
+    "seed": 7,
+}
 
 
 def stream(task: str = "binary", n: int = 150, d: int = 4, seed: int = 0) -> tuple[Any, Any]:
@@ -37,7 +46,9 @@ def stream(task: str = "binary", n: int = 150, d: int = 4, seed: int = 0) -> tup
 
 
 def start(learner: Any, X: Any, task: str, dtype: Any = np.float64) -> Any:
-    return learner.start(X.shape[1], 3 if task == "classes" else 1, regression=task == "regression", dtype=dtype)
+    return learner.start(
+        X.shape[1], 3 if task == "classes" else 1, regression=task == "regression", dtype=dtype
+    )
 
 
 def default_loss(task: str) -> Any:
@@ -139,7 +150,9 @@ def test_kernel_step_of_okssil_is_the_gradient_of_its_loss(task: str, anisotropi
         learner.run(as_rows(X[t : t + 1]), y[t : t + 1])
         state = learner.state()
         if len(old["points"]) == len(state["points"]) and np.array_equal(old["points"], state["points"]):
-            assert np.array_equal(before, np.atleast_1d(learner.gamma_))  # the buffer stayed: so does the kernel
+            assert np.array_equal(
+                before, np.atleast_1d(learner.gamma_)
+            )  # the buffer stayed: so does the kernel
             continue
 
         def sketched_loss(gamma: Any, t: int = t, state: Any = state) -> float:
@@ -160,7 +173,9 @@ def test_kernel_step_of_okssil_is_the_gradient_of_its_loss(task: str, anisotropi
 def full_buffer(samples: int, nu: float, n: int = 15, **more: Any) -> tuple[OKSSIL, Any]:
     """A learner whose buffer is just full, its kernel fixed, and rows to go on with."""
     X, y = stream(n=200)
-    learner = start(OKSSIL(**SIL | {"budget": n, "samples": samples, "nu": nu, "rho": 0.0} | more), X, "binary")
+    learner = start(
+        OKSSIL(**SIL | {"budget": n, "samples": samples, "nu": nu, "rho": 0.0} | more), X, "binary"
+    )
     t = 0
     while learner.n_points < n:
         learner.run(as_rows(X[t : t + 1]), y[t : t + 1])
@@ -170,7 +185,7 @@ def full_buffer(samples: int, nu: float, n: int = 15, **more: Any) -> tuple[OKSS
 
 @pytest.mark.parametrize("duplicates", [False, True])
 def test_compensation_with_all_points_sampled_is_the_exact_projection(duplicates: bool) -> None:
-    """s = B: the step -eta g k(x, .) goes to its projection on the span of the buffer, also when that has repeated points."""
+    """s = B: the step goes to its projection on the span of the buffer, also with repeated points in it."""
     learner, (X, y) = full_buffer(samples=15, nu=np.inf)
     if duplicates:
         state = learner.state()
@@ -183,10 +198,14 @@ def test_compensation_with_all_points_sampled_is_the_exact_projection(duplicates
         after = learner.state()
         K = gaussian(0.5)(before["points"], before["points"])
         step = -learner.eta * make_losses()["hinge"].slope(f, y[t])
-        least_squares = np.linalg.lstsq(K, gaussian(0.5)(before["points"], X[t : t + 1])[:, 0] * step, rcond=1e-10)[0]
+        least_squares = np.linalg.lstsq(
+            K, gaussian(0.5)(before["points"], X[t : t + 1])[:, 0] * step, rcond=1e-10
+        )[0]
         np.testing.assert_allclose((after["weights"] - before["weights"])[:, 0], least_squares, atol=1e-6)
         # what is left of the step is orthogonal to every stored point
-        left = step * gaussian(0.5)(before["points"], X[t : t + 1]) - K @ (after["weights"] - before["weights"])
+        left = step * gaussian(0.5)(before["points"], X[t : t + 1]) - K @ (
+            after["weights"] - before["weights"]
+        )
         assert np.abs(left).max() < 1e-8
         moved += step != 0
     assert moved > 10
@@ -406,7 +425,9 @@ def test_predicting_uses_up_no_draw_of_oks() -> None:
 # ---- growth ----
 
 
-@pytest.mark.parametrize("learner", [OKLGD(gamma=0.5, loss="squared", max_size=70), OKS([0.5, 1.0], loss="squared", max_size=70)])
+@pytest.mark.parametrize(
+    "learner", [OKLGD(gamma=0.5, loss="squared", max_size=70), OKS([0.5, 1.0], loss="squared", max_size=70)]
+)
 def test_growing_learners_stop_and_name_the_bounded_one(learner: Any) -> None:
     X, y = stream(n=100)
     start(learner, X, "binary").run(as_rows(X[:70]), y[:70])
@@ -458,7 +479,9 @@ def test_bandwidth_is_the_best_aligned(kernel: Any, centered: bool, sparse: bool
     scores = [kernel_alignment(kernel(bandwidth=s)(X), y, centered=centered) for s in CANDIDATES]
     rows = scipy.sparse.csr_matrix(X) if sparse else X
     assert select_bandwidth(rows, y, kernel=kernel, centered=centered) == CANDIDATES[int(np.argmax(scores))]
-    assert select_bandwidth(rows, y > 0, kernel=kernel, centered=centered) == CANDIDATES[int(np.argmax(scores))]
+    assert (
+        select_bandwidth(rows, y > 0, kernel=kernel, centered=centered) == CANDIDATES[int(np.argmax(scores))]
+    )
     thinned = np.linspace(0, 599, 100).round().astype(int)
     assert select_bandwidth(rows, y, kernel=kernel, centered=centered, max_rows=100) == select_bandwidth(
         X[thinned], y[thinned], kernel=kernel, centered=centered
@@ -513,7 +536,9 @@ def test_projka_is_projectron_with_the_chosen_kernel_after_warm_up(task: str) ->
     projectron = start(Projectron(budget=30, eta=1 / (4 * U), kernel=Gaussian(bandwidth=sigma)), X, task)
     assert learner.kernel_.options() == Gaussian(bandwidth=sigma).options()
     assert np.array_equal(projectron.run(as_rows(X), y)[100:], scores[100:])
-    assert not np.array_equal(scores[:100], np.zeros_like(scores[:100]))  # a provisional model predicts meanwhile
+    assert not np.array_equal(
+        scores[:100], np.zeros_like(scores[:100])
+    )  # a provisional model predicts meanwhile
 
 
 def test_projka_provisional_models() -> None:

@@ -1,6 +1,7 @@
 """Kernel alignment: how well a kernel matrix agrees with the targets, and the choice of a bandwidth by it.
 
-With K the kernel matrix of n rows and Y their targets (a column of -1 / +1 or real numbers, or several columns):
+With K the kernel matrix of n rows and Y their targets (a column of -1 / +1 or real numbers, or several
+columns):
 
     A(K, Y) = <K, Y Y^T> / (|K| |Y Y^T|)       Frobenius product and norms; for y = -1 / +1, |y y^T| = n
 
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.kernels import Gaussian, Laplacian
@@ -29,7 +31,7 @@ _BLOCK = 256
 
 
 def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centered: bool = False) -> float:
-    """The alignment of the kernel matrix ``K`` with the targets ``y``; between 0 and 1 for a kernel, 0 if either vanishes.
+    """The alignment of a kernel matrix with the targets: between 0 and 1 for a kernel, 0 if either vanishes.
 
     Args:
         K: symmetric, n x n.
@@ -39,7 +41,8 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centered: bool = False) -> f
     References:
         Cristianini, Shawe-Taylor, Elisseeff and Kandola, "On kernel-target alignment", NeurIPS 2001.
         Kandola, Shawe-Taylor and Cristianini, "On the extensions of kernel alignment", 2002.
-        Cortes, Mohri and Rostamizadeh, "Algorithms for learning kernels based on centered alignment", JMLR 13, 2012.
+        Cortes, Mohri and Rostamizadeh, "Algorithms for learning kernels based on centered alignment", JMLR
+        13, 2012.
 
     >>> kernel_alignment([[1, -1], [-1, 1]], [1, -1])
     1.0
@@ -49,7 +52,9 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centered: bool = False) -> f
     matrix = np.asarray(K, np.float64)
     targets = _columns(y)
     if matrix.shape != (len(targets), len(targets)):
-        raise ValueError(f"K must be {len(targets)} x {len(targets)}, as y has {len(targets)} entries, got {matrix.shape}")
+        raise ValueError(
+            f"K must be {len(targets)} x {len(targets)}, as y has {len(targets)} entries, got {matrix.shape}"
+        )
     sums = np.hstack([matrix.sum(axis=1)[:, None], matrix @ targets])
     return _alignment(float((matrix * matrix).sum()), sums, targets, centered)
 
@@ -71,8 +76,8 @@ def select_bandwidth(
         candidates: bandwidths to choose from.
         kernel: Gaussian or Laplacian, the class.
         centered: use centred alignment.
-        max_rows: more rows than that are thinned to so many, evenly spaced; time and memory grow with their square and
-            their number respectively.
+        max_rows: more rows than that are thinned to so many, evenly spaced. Time grows with the square of
+            their number, memory with the number.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
@@ -84,7 +89,7 @@ def select_bandwidth(
         raise ValueError("candidates must name at least one bandwidth")
     for sigma in candidates:
         check_number("each candidate", sigma, low=0, open_low=True)
-    rows = X if hasattr(X, "shape") else np.asarray(X, np.float64)
+    rows = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
     targets = _columns(y)
     if rows.shape[0] != len(targets):
         raise ValueError(f"X has {rows.shape[0]} rows and y has {len(targets)} entries: each row needs one")
@@ -93,7 +98,7 @@ def select_bandwidth(
     n = len(targets)
     if n > max_rows:
         chosen = np.linspace(0, n - 1, max_rows).round().astype(np.int64)
-        rows, targets, n = (rows.tocsr() if hasattr(rows, "tocsr") else rows)[chosen], targets[chosen], max_rows
+        rows, targets, n = rows[chosen], targets[chosen], max_rows
     gammas = [kernel(bandwidth=float(sigma)).options()["gamma"] for sigma in candidates]
     squares = np.zeros(len(gammas))
     sums = np.zeros((len(gammas), n, 1 + targets.shape[1]))
@@ -112,7 +117,9 @@ def select_bandwidth(
 def _columns(y: ArrayLike) -> Array:
     targets = np.asarray(y, np.float64)
     if targets.ndim not in (1, 2) or len(targets) == 0:
-        raise ValueError(f"y must hold one target a row, or one column per class, got an array of shape {targets.shape}")
+        raise ValueError(
+            f"y must hold one target a row, or one column per class, got an array of shape {targets.shape}"
+        )
     return targets.reshape(len(targets), -1)
 
 

@@ -187,7 +187,9 @@ class OKS(Learner):
     def probabilities(self) -> Array:
         """p = (1 - delta) q / sum q + delta / N."""
         N = len(self.gammas)
-        rate = math.sqrt(2 * (1 - self.delta) * math.log(N) / (N * self.t)) if self.rate is None else self.rate
+        rate = (
+            math.sqrt(2 * (1 - self.delta) * math.log(N) / (N * self.t)) if self.rate is None else self.rate
+        )
         q = np.exp(-rate * self.losses)
         return (1 - self.delta) * q / q.sum() + self.delta / N
 
@@ -209,7 +211,9 @@ class OKS(Learner):
         g = slopes(self.loss, f, y)
         if np.any(g != 0):
             self.experts[i].append((x, -self.eta * w * g / p))
-        self.losses[i] += w * sum(self.loss.value(float(f[c]), float(targets[c])) for c in range(self.outputs)) / p
+        self.losses[i] += (
+            w * sum(self.loss.value(float(f[c]), float(targets[c])) for c in range(self.outputs)) / p
+        )
         self.t += 1
         self.u = self.rng.uniform()
 

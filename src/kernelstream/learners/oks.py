@@ -1,9 +1,11 @@
 """OKS: online kernel selection among N candidates by a lottery.
 
-One kernel expansion f_i for each candidate kernel k_i. With L_i the importance-weighted losses of candidate i so far:
+One kernel expansion f_i for each candidate kernel k_i. With L_i the importance-weighted losses of candidate
+i so far:
 
     q_i = exp(-rate L_i),   p_i = (1 - delta) q_i / sum_j q_j + delta / N
-    draw i ~ p;   predict f_i(x_t);   f_i -= eta g / p_i k_i(x_t, .),   L_i += l(f_i(x_t)) / p_i,   g = l'(f_i(x_t))
+    draw i ~ p;   predict f_i(x_t);   with g = l'(f_i(x_t)):
+    f_i -= eta g / p_i k_i(x_t, .),   L_i += l(f_i(x_t)) / p_i
 
 The other candidates neither predict nor learn in that round.
 """
@@ -42,20 +44,23 @@ def check_bandwidths(bandwidths: Any) -> None:
 class OKS(ExpansionLearner):
     """Gradient descent in one of N Gaussian kernels, drawn anew each round; grows (up to ``max_size``).
 
-    The candidate of a round is a function of the seed, the number of rounds learnt before and the losses so far. ``predict``
-    scores with the one drawn for the round to come, so it uses up no draw and agrees with what that round would predict.
+    The candidate of a round is a function of the seed, the number of rounds learnt before and the losses so
+    far. ``predict`` scores with the one drawn for the round to come, so it uses up no draw and agrees with
+    what that round would predict.
 
     Args:
         bandwidths: the candidates' sigma; by default the 25 of the OKS-SIL paper, 2^-6.5 to 2^5.5.
         eta: step size of the expansions.
         delta: smoothing of the probabilities, above 0.
-        rate: learning rate of the candidates' weights; by default ``sqrt(2 (1 - delta) ln N / (N t))`` at round t.
+        rate: learning rate of the candidates' weights; by default ``sqrt(2 (1 - delta) ln N / (N t))`` at
+            round t.
         loss: a loss or its name; by default hinge for classification and squared for regression.
         max_size: how many points all candidates together may store before an error ends the growth.
         seed: of the draws.
 
     This differs from the paper in:
-        1. the default rate: a stream has no T, so t stands for it (give ``sqrt(2 (1 - delta) ln N / (N T))`` to have the paper's);
+        1. the default rate: a stream has no T, so t stands for it (give ``sqrt(2 (1 - delta) ln N / (N T))``
+            to have the paper's);
         2. several classes: one-vs-rest columns, whose losses add up.
 
     References:
@@ -129,7 +134,9 @@ class OKS(ExpansionLearner):
             loss=loss.name,
             loss_width=loss.width,
             eta=self.eta,
-            gammas=np.array([Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]),
+            gammas=np.array(
+                [Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]
+            ),
             delta=self.delta,
             rate=-1.0 if self.rate is None else self.rate,
             seed=self.seed,

@@ -1,5 +1,7 @@
 """Proj-KA: the Gaussian kernel best aligned with the first examples, then Projectron with it.
 
+With B the budget and n the number of first rows:
+
     sigma = argmax <K_sigma, y y^T> / (n |K_sigma|)  over the candidates, on the first n rows
     U = 1/4 sqrt((B + 1) / log(B + 1))
 """
@@ -23,33 +25,39 @@ __all__ = ["ProjKA"]
 
 
 class ProjKA(Projectron):
-    """Projectron with a bandwidth chosen by kernel alignment on the first ``warmup`` rows, which it goes over twice.
+    """Projectron with a bandwidth chosen by kernel alignment on the first rows, which it goes over twice.
 
-    Those rows are kept until there are ``warmup`` of them. When 2, 4, 8, ... are there, and at the end, the bandwidth is chosen
-    from them and Projectron starts again with it, going over the rows kept. So the rows of the warm-up are predicted by
-    provisional models, and from then on the learner is Projectron with the chosen kernel, trained on all rows so far.
+    The first ``warmup`` rows are kept until they are all there. When 2, 4, 8, ... of them are, and at the
+    end, the bandwidth is chosen from them and Projectron starts again with it, going over the rows kept. So
+    the rows of the warm-up are predicted by provisional models, and from then on the learner is Projectron
+    with the chosen kernel, trained on all rows so far.
 
     Args:
         budget: how many points (B).
-        eta: distance from the span below which a mistake is projected; by default ``1 / (4 U)`` with the U above.
+        eta: distance from the span below which a mistake is projected; by default ``1 / (4 U)`` with the U
+            above.
         bandwidths: the candidates' sigma; by default the 25 of the OKS-SIL paper, 2^-6.5 to 2^5.5.
         warmup: how many rows the choice is made from, at least 2.
         centered: choose by centred alignment.
 
     This differs from the paper in:
-        1. the paper's algorithm has all of the first min(T, 10^4) rows before it predicts the first one. A stream has not:
-           the warm-up is predicted by provisional models. The second pass goes over the warm-up only;
+        1. the paper's algorithm has all of the first min(T, 10^4) rows before it predicts the first one. A
+           stream has not: the warm-up is predicted by provisional models. The second pass goes over the
+           warm-up only;
         2. ``warmup`` is 2,000 by default, and alignment uses at most 2,000 of the rows, evenly spaced;
-        3. the paper gives Projectron a U and not an eta. In Orabona et al. a mistake is projected if delta_t <= eta_t =
-           (2 l_t - |P k_t|^2 - 1/2) / (2 U), l_t >= 1 and |P k_t| <= 1: never below 1 / (4 U), which is the constant taken here;
+        3. the paper gives Projectron a U and not an eta. By our reading of Orabona et al. a mistake is
+           projected if delta_t <= eta_t = (2 l_t - |P k_t|^2 - 1/2) / (2 U) with l_t >= 1 and |P k_t| <= 1:
+           never below 1 / (4 U), which is the constant taken here;
         4. several classes: alignment with one -1 / +1 column per class; and what Projectron does.
 
     References:
-        Zhang and Liao, "Hypothesis sketching for online kernel selection in continuous kernel space", IJCAI 2020 (Section 6).
+        Zhang and Liao, "Hypothesis sketching for online kernel selection in continuous kernel space",
+        IJCAI 2020 (Section 6).
         Orabona, Keshet and Caputo, "The Projectron: a bounded kernel-based perceptron", ICML 2008.
 
     >>> from kernelstream import KernelClassifier
-    >>> model = KernelClassifier(ProjKA(budget=10, warmup=20)).fit([[0.0], [1.0], [0.1], [0.9]] * 10, [0, 1, 0, 1] * 10)
+    >>> X, y = [[0.0], [1.0], [0.1], [0.9]] * 10, [0, 1, 0, 1] * 10
+    >>> model = KernelClassifier(ProjKA(budget=10, warmup=20)).fit(X, y)
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """

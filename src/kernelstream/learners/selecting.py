@@ -14,7 +14,7 @@ __all__ = ["SelectingLearner"]
 
 
 class SelectingLearner(ExpansionLearner):
-    """A Gaussian expansion whose scale gamma takes gradient steps of size ``rho / t^rho_decay`` within an interval."""
+    """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
 
     gamma: float | None
     eta: float
