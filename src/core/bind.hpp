@@ -58,13 +58,13 @@ template <class T> struct HeldRows {
     h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), indices.data(), starts.data()};
     require(starts(0) == 0 && starts(size_t(h.rows.n)) == int64_t(values.shape(0)), "CSR row starts do not span the values");
     for (int64_t i = 0; i < h.rows.n; ++i)
-      require(starts(size_t(i)) <= starts(size_t(i) + 1), "CSR row starts decrease at row " + std::to_string(i));
+      if (h.rows.starts[i] > h.rows.starts[i + 1]) require(false, "CSR row starts decrease at row " + std::to_string(i));
     for (int64_t i = 0; i < h.rows.n; ++i) {
       int64_t last = -1;
-      for (int64_t e = starts(size_t(i)); e < starts(size_t(i) + 1); ++e) {
-        int64_t d = indices(size_t(e));
-        require(d > last && d < width, "CSR columns of row " + std::to_string(i) +
-                                           " must increase and stay below " + std::to_string(width));
+      for (int64_t e = h.rows.starts[i]; e < h.rows.starts[i + 1]; ++e) {
+        int64_t d = h.rows.indices[e];
+        if (d <= last || d >= width)
+          require(false, "CSR columns of row " + std::to_string(i) + " must increase and stay below " + std::to_string(width));
         last = d;
       }
     }
@@ -75,16 +75,22 @@ template <class T> struct HeldRows {
   }
 
   std::optional<std::pair<int64_t, int64_t>> first_not_finite() const {
+    if (rows.n == 0) return {};
+    const T* numbers = rows.sparse() ? rows.values + rows.starts[0] : rows.dense;
+    int64_t count = rows.sparse() ? rows.starts[rows.n] - rows.starts[0] : rows.n * rows.width, at = 0;
+    Line<T> sum = Line<T>::zero();              // x - x is 0 unless x is NaN or infinite
+    for (; at + kLine<T> <= count; at += kLine<T>) {
+      Line<T> line = Line<T>::at(numbers + at);
+      line.apply([](Vec<T> v) { return v - v; });
+      sum.add(line);
+    }
+    T total = sum.sum();
+    for (; at < count; ++at) total += numbers[at] - numbers[at];
     std::optional<std::pair<int64_t, int64_t>> found;
-    for (int64_t i = 0; i < rows.n; ++i) {
-      T sum = 0;                                // x - x is 0 unless x is NaN or infinite
-      rows.each(i, [&](int64_t, T v) { sum += v - v; });
-      if (sum == 0) continue;
+    for (int64_t i = 0; total != 0 && !found && i < rows.n; ++i)
       rows.each(i, [&](int64_t d, T v) {
         if (!found && !std::isfinite(v)) found = {i, d};
       });
-      return found;
-    }
     return found;
   }
 

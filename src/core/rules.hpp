@@ -110,8 +110,8 @@ template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_marg
   double delta2 = std::max(0.0, self - p), delta = std::sqrt(delta2), step = r.weight;
   if (m.value > 0) {
     if (!(p > 0)) return true;
-    double hinge = m.hinge();
-    step *= std::min({hinge / p, 2 * (hinge - delta / e.set.eta) / p, 1.0});
+    double hinge = m.hinge(), allowance = n < B ? delta / e.set.eta : 0;   // a full budget projects, however far
+    step *= std::min({hinge / p, 2 * (hinge - allowance) / p, 1.0});
     if (!(step > 0)) return true;
   } else if (delta > e.set.eta && delta2 > 1e-10 * self && n < B) {
     for (int64_t j = 0; j <= n; ++j) {                      // border K^-1

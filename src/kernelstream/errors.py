@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 __all__ = ["CapacityError", "ScoreOverflowError"]
 
 
-class CapacityError(RuntimeError):
+class _StoppedError(Exception):
+    """Learning stopped at ``row`` of the chunk, which ``message`` names as ``{row}``."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message.format(row=row))
+        self.message, self.row = message, row
+
+    def moved(self, rows: int) -> Self:
+        """The same error, where this many rows stand before those counted."""
+        return type(self)(self.message, self.row + rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.row)
+
+
+class CapacityError(_StoppedError, RuntimeError):
     """A learner without a budget has stored ``max_size`` points and needs one more.
 
     Rows before the one named were learnt; that row and the rows after it were not.
@@ -15,7 +32,7 @@ class CapacityError(RuntimeError):
     """
 
 
-class ScoreOverflowError(ValueError):
+class ScoreOverflowError(_StoppedError, ValueError):
     """A score left the range of floating-point numbers: the inputs or the step size are far too large.
 
     Rows before the one named were learnt; that row and the rows after it were not.

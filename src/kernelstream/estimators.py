@@ -9,14 +9,17 @@ for one thread at a time.
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.learners import NOGD, Learner
 from kernelstream.losses import Logistic, as_loss
 from kernelstream.rows import as_rows, check_finite
@@ -57,20 +60,26 @@ class _KernelEstimator(BaseEstimator):
         return rows
 
     def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
-        learner = NOGD() if self.learner is None else self.learner
-        if not isinstance(learner, Learner):
-            raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {learner!r}")
         dtype = np.float32 if type(rows).__name__ == "Rows32" else np.float64
-        started = clone(learner).start(rows.width, outputs, regression=regression, dtype=dtype)
-        self.learner_ = started
+        self.learner_ = _started(self.learner, rows.width, outputs, regression=regression, dtype=dtype)
 
-    def _weights(self, sample_weight: ArrayLike | None, rows: Any) -> Array | None:
+    def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
+        """Checked weights; ``some``: not all may be zero (a chunk of a stream may well have nothing to teach)."""
         if sample_weight is None:
             return None
-        checked: Array = _check_sample_weight(
-            sample_weight, np.empty((rows.n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
-        return checked
+        scalar = isinstance(sample_weight, numbers.Real)
+        weights: Array = np.full(rows.n, sample_weight, np.float64) if scalar else np.ascontiguousarray(sample_weight, np.float64)
+        if weights.shape != (rows.n,):
+            raise ValueError(f"sample_weight has the shape {weights.shape}, expected ({rows.n},): one weight a row")
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(bad):
+            raise ValueError(
+                f"sample_weight is {weights[bad[0]]} at row {bad[0]}: Negative values in data and values that are not "
+                "finite are refused"
+            )
+        if some and not weights.any():
+            raise ValueError("all sample weights are zero: there is nothing to fit")
+        return weights
 
     @staticmethod
     def _need_rows(rows: Any) -> None:
@@ -81,6 +90,17 @@ class _KernelEstimator(BaseEstimator):
     def _same_length(rows: Any, y: Array) -> None:
         if len(y) != rows.n:
             raise ValueError(f"X has {rows.n} rows and y has {len(y)} entries: each row needs one")
+
+
+def _started(
+    learner: Learner | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
+) -> Learner:
+    """A copy of the learner (None: the default one), ready for rows."""
+    chosen = NOGD() if learner is None else learner
+    if not isinstance(chosen, Learner):
+        raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {chosen!r}")
+    copy: Learner = clone(chosen)
+    return copy.start(width, outputs, regression=regression, dtype=dtype)
 
 
 class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]
@@ -103,7 +123,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]
         """Forget everything, then learn the rows in order, once."""
         rows = self._rows(X, reset=True)
         self._need_rows(rows)
-        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
+        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
         self._start(rows, 1, regression=True)
         self.learner_.run(rows, targets, weights)
         return self
@@ -140,10 +160,14 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]
 
 
 def _gives_probabilities(self: KernelClassifier) -> bool:
-    loss = getattr(getattr(self, "learner_", None) or self.learner, "loss", None)
-    if loss is not None and isinstance(as_loss(loss), Logistic):
+    if _is_logistic(getattr(self, "learner_", None) or self.learner):
         return True
     raise AttributeError("predict_proba needs a learner with the logistic loss, such as NOGD(loss='logistic')")
+
+
+def _is_logistic(learner: Learner | None) -> bool:
+    loss = getattr(learner, "loss", None)
+    return loss is not None and isinstance(as_loss(loss), Logistic)
 
 
 class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
@@ -174,7 +198,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=True)
         self._need_rows(rows)
         labels = self._labels(y, rows)
-        weights = self._weights(sample_weight, rows)
+        weights = self._weights(sample_weight, rows, some=True)
         classes, codes = np.unique(labels, return_inverse=True)
         self._start(rows, _outputs(len(classes)), regression=False)
         self.classes_, self._open = classes, False
@@ -230,16 +254,15 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         """Predicted labels; nothing is learnt."""
         check_is_fitted(self, "learner_")
         codes = _decide(self.learner_.score(self._rows(X, reset=False)), len(self.classes_))
-        return self.classes_[codes]
+        if len(codes) and not len(self.classes_):
+            raise NotFittedError("no row has been learnt yet, so there is no label to predict")
+        return self.classes_[np.maximum(codes, 0)]
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, one column a class; several classes: one-vs-rest, normalised. Needs the logistic loss."""
         check_is_fitted(self, "learner_")
-        p = 1 / (1 + np.exp(-np.clip(self.learner_.score(self._rows(X, reset=False)), -700, 700)))
-        if p.shape[1] == 1:
-            return np.hstack([1 - p, p])[:, -len(self.classes_) :] if len(self.classes_) > 1 else np.ones_like(p)
-        return p / p.sum(axis=1, keepdims=True)
+        return _probabilities(self.learner_.score(self._rows(X, reset=False)), len(self.classes_))
 
     # ---- labels ----
 
@@ -266,6 +289,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=new)
         labels = self._labels(y, rows)
         weights = self._weights(sample_weight, rows)
+        if not new and not len(self.classes_):
+            self.classes_ = labels[:0]  # so far every chunk was empty: it told nothing about the type of labels
         known, is_open = self._known_classes(classes, new, labels)
         if len(known) and len(labels) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
             if "O" not in (known.dtype.kind, labels.dtype.kind):
@@ -307,7 +332,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
             return np.zeros((0, self.learner_.outputs))
         codes = np.searchsorted(self.classes_, labels[start:stop])
         part_weights = None if weights is None else np.ascontiguousarray(weights[start:stop])
-        return self.learner_.run(rows.part(start, stop), _targets(codes, len(self.classes_)), part_weights)
+        try:
+            return self.learner_.run(rows.part(start, stop), _targets(codes, len(self.classes_)), part_weights)
+        except (CapacityError, ScoreOverflowError) as error:
+            raise error.moved(start) from None
 
     def _known_classes(self, classes: ArrayLike | None, new: bool, labels: Array) -> tuple[Array, bool]:
         if not new:
@@ -329,24 +357,33 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         before, n = self.classes_, len(self.classes_)
         place = int(np.searchsorted(before, label)) if n else 0
         self.classes_ = np.insert(_wide_enough(before, label), place, label)
-        moved = np.arange(n) + (np.arange(n) >= place)
-        old, new = _outputs(n), _outputs(n + 1)
-        mix = np.zeros((old, new))
-        if n <= 1:                                    # one column stays one; the first class is +1 while it is alone
-            mix[0, 0] = -1.0 if n == 1 and place == 1 else 1.0
-        elif n == 2:
-            share = self.learner_.pair_share
-            mix[0, moved[0]], mix[0, moved[1]] = -share, share
+        return _make_room(self.learner_, n, place)
+
+
+def _make_room(learner: Learner, n: int, place: int) -> tuple[Array, Array]:
+    """Give a learner of n classes one more, of code ``place``; how old scores mix into new ones, and where old
+    classes moved.
+    """
+    moved = np.arange(n) + (np.arange(n) >= place)
+    mix = np.zeros((_outputs(n), _outputs(n + 1)))
+    if n <= 1:  # one column stays one; the first class is +1 while it is alone
+        mix[0, 0] = -1.0 if n == 1 and place == 1 else 1.0
+    elif n == 2:
+        share = learner.pair_share
+        mix[0, moved[0]], mix[0, moved[1]] = -share, share
+    else:
+        mix[np.arange(n), moved] = 1.0
+
+    def recode(targets: Array) -> Array:
+        if n <= 1:
+            codes = np.zeros(len(targets), np.int64)
         else:
-            mix[np.arange(n), moved] = 1.0
+            codes = (targets > 0) * 1 if n == 2 else targets.astype(int)
+        return _targets(moved[codes] if n else codes, n + 1)
 
-        def recode(targets: Array) -> Array:
-            codes = np.zeros(len(targets), np.int64) if n <= 1 else (targets > 0) * 1 if n == 2 else targets.astype(int)
-            return _targets(moved[codes] if n else codes, n + 1)
-
-        if n:
-            self.learner_.mix_outputs(mix, recode)
-        return mix, moved
+    if n:
+        learner.mix_outputs(mix, recode)
+    return mix, moved
 
 
 def _outputs(n_classes: int) -> int:
@@ -367,6 +404,14 @@ def _decide(scores: Array, n_classes: int) -> Array:
     if n_classes == 2:
         return np.asarray(scores[:, 0] > 0, np.int64)
     return np.asarray(scores.argmax(axis=1))
+
+
+def _probabilities(scores: Array, n_classes: int) -> Array:
+    """Probabilities from logistic scores, one column a class; several classes: one-vs-rest, normalised."""
+    p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+    if n_classes < 2:
+        return np.ones_like(p)
+    return np.hstack([1 - p, p]) if n_classes == 2 else np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _relayout(scores: Array, mix: Array) -> Array:

@@ -6,6 +6,7 @@ as ``kernel(X, Y)`` that returns such a matrix can stand where a learner takes a
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -82,7 +83,7 @@ class _Radial(Kernel):
     @property
     def settled(self) -> bool:
         """Whether the scale is a number."""
-        return self.gamma is not None or isinstance(self.bandwidth, (int, float))
+        return self.gamma is not None or isinstance(self.bandwidth, numbers.Real)
 
     def settle(self, X: Any) -> Self:
         """The bandwidth set to the median distance between rows of ``X`` (1 if all are equal)."""
@@ -91,7 +92,8 @@ class _Radial(Kernel):
         measures = type(self)(gamma=1.0)._matrix(X, None, measures=True)
         distances = self._distance(measures[np.triu_indices(len(measures), k=1)])
         distances = distances[distances > 0]
-        return type(self)(bandwidth=float(np.median(distances)) if len(distances) else 1.0)
+        median = float(np.median(distances)) if len(distances) else 1.0
+        return type(self)(bandwidth=min(max(median, 1e-150), 1e150))  # squares and inverses stay in range
 
     def options(self) -> dict[str, Any]:
         """``gamma``."""

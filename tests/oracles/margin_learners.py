@@ -162,7 +162,8 @@ class ProjectronPP(Projectron):
             k, d, delta2 = self.project(x)
             p = float(k @ d)
             if p > 0:
-                step = min(hinge / p, 2.0 * (hinge - math.sqrt(delta2) / self.eta) / p, 1.0)
+                allowance = 0.0 if len(self.points) >= self.budget else math.sqrt(delta2) / self.eta
+                step = min(hinge / p, 2.0 * (hinge - allowance) / p, 1.0)
                 if step > 0:
                     self.a = self.a + step * np.outer(d, w * u)
 

@@ -112,7 +112,10 @@ class Learner(BaseEstimator):
 
     def score(self, rows: Any) -> Array:
         """Scores of the rows, ``(n, outputs)``; nothing is learnt."""
-        return self._score(rows)
+        scores = self._score(rows)
+        if not np.isfinite(scores).all():
+            raise _overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
+        return scores
 
     def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Predict then learn, row by row; the scores made before each row was learnt."""
@@ -162,9 +165,7 @@ class Learner(BaseEstimator):
         """The row to go on with after a run of the core; raises if the core refused that row."""
         row, why = ran
         if why == "not finite":
-            raise ScoreOverflowError(
-                f"the score of row {first + row} is not finite: scale the inputs (StandardScaler) or lower the step size"
-            )
+            raise _overflow(first + row)
         return row
 
     def __getstate__(self) -> dict[str, Any]:
@@ -178,6 +179,12 @@ class Learner(BaseEstimator):
         self.__dict__.update(kept)
         if state is not None:
             self.restore(state)
+
+
+def _overflow(row: int) -> ScoreOverflowError:
+    return ScoreOverflowError(
+        "the score of row {row} is not finite: scale the inputs (StandardScaler) or lower the step size", row
+    )
 
 
 class KernelLearner(Learner):
@@ -222,12 +229,12 @@ class KernelLearner(Learner):
             weights = np.ones(rows.n) if sample_weight is None else sample_weight
             learnt = at + np.flatnonzero(weights[at:])[: due - have]
             stop = int(learnt[-1]) + 1 if len(learnt) == due - have else rows.n
-            part = rows.part(at, stop)
-            self._run_core(part, targets[at:stop], weights[at:stop], scores[at:stop], at)
-            dense = part.array()
-            for i in learnt:
-                for store, value in zip(self._kept, (dense[i - at], targets[i], weights[i]), strict=True):
-                    store.append(value)
+            try:
+                self._run_core(rows.part(at, stop), targets[at:stop], weights[at:stop], scores[at:stop], at)
+            except (CapacityError, ScoreOverflowError) as error:
+                self._keep(rows, targets, weights, learnt[learnt < error.row])
+                raise
+            self._keep(rows, targets, weights, learnt)
             if len(self._kept[0]) == due:
                 self._settle_again()
             at = stop
@@ -240,12 +247,25 @@ class KernelLearner(Learner):
         settled: Kernel = as_kernel(self.kernel).settle(kept)  # type: ignore[union-attr]
         return settled
 
+    def _keep(self, rows: Any, targets: Array, weights: Array, learnt: Array) -> None:
+        assert self._kept is not None
+        for i in learnt:
+            row = rows.part(int(i), int(i) + 1).array()[0]
+            for store, value in zip(self._kept, (row, targets[i], weights[i]), strict=True):
+                store.append(value)
+
     def _settle_again(self) -> None:
         assert self._kept is not None
         kept, targets, weights = (np.array(v) for v in self._kept)
+        settled, arrays = self._settled, self._core_arrays()
         self._settled = self._settle(kept, targets)
         self._build_core()
-        self._run_core(as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0)
+        try:
+            self._run_core(as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0)
+        except (CapacityError, ScoreOverflowError):  # no room for these rows with the new bandwidth: stay with the old
+            self._settled = settled
+            self._build_core()
+            self._load_core(arrays)
         if len(kept) >= self.WARMUP:
             self._kept = None
 
@@ -340,8 +360,9 @@ class ExpansionLearner(KernelLearner):
         if ran[1] == "full":
             size = self._options()["budget"]
             raise CapacityError(
-                f"{type(self).__name__} holds max_size={size} points and row {first + ran[0]} needs one more: "
-                f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}"
+                f"{type(self).__name__} holds max_size={size} points and row {{row}} needs one more: "
+                f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}",
+                first + ran[0],
             )
         self._finished(ran, first)
 

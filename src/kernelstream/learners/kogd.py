@@ -42,7 +42,7 @@ class KOGD(ExpansionLearner):
     bounded_alternative = "NOGD, BOGD or TruncatedKOGD"
 
     def __init__(
-        self, *, eta: float = 0.2, lam: float = 0.0, loss: Any = None, kernel: Any = None, max_size: int = 10_000
+        self, *, eta: float = 0.5, lam: float = 0.0, loss: Any = None, kernel: Any = None, max_size: int = 10_000
     ) -> None:
         self.eta = eta
         self.lam = lam
@@ -84,7 +84,7 @@ class TruncatedKOGD(ExpansionLearner):
     rule = "truncated-kogd"
 
     def __init__(
-        self, budget: int = 200, *, eta: float = 0.2, lam: float = 0.01, loss: Any = None, kernel: Any = None
+        self, budget: int = 200, *, eta: float = 0.5, lam: float = 0.001, loss: Any = None, kernel: Any = None
     ) -> None:
         self.budget = budget
         self.eta = eta

@@ -49,7 +49,7 @@ class FOGD(KernelLearner):
     _core: Any
 
     def __init__(
-        self, n_components: int = 400, *, eta: float = 0.2, lam: float = 0.0, loss: Any = None, kernel: Any = None, seed: int = 0
+        self, n_components: int = 400, *, eta: float = 0.5, lam: float = 0.0, loss: Any = None, kernel: Any = None, seed: int = 0
     ) -> None:
         self.n_components = n_components
         self.eta = eta
@@ -76,7 +76,7 @@ class FOGD(KernelLearner):
         gamma = core_options(self._settled)["gamma"]
         W = np.empty((self._width, pairs))
         for feature in range(self._width):
-            draws = np.random.Generator(np.random.Philox(key=[self.seed, feature]))
+            draws = np.random.Generator(np.random.Philox(key=np.array([self.seed, feature], np.uint64)))
             if isinstance(self._settled, Gaussian):
                 W[feature] = draws.standard_normal(pairs) * np.sqrt(2 * gamma)
             else:
@@ -122,7 +122,7 @@ class NOGD(KernelLearner):
 
     Args:
         budget: how many landmarks (B).
-        rank: how many features (k), at most the budget; by default a fifth of it.
+        rank: how many features (k), at most the budget; by default half of it.
         eta: step size.
         lam: regularisation.
         loss: a loss or its name; by default hinge for classification and squared for regression.
@@ -151,7 +151,7 @@ class NOGD(KernelLearner):
         budget: int = 200,
         *,
         rank: int | None = None,
-        eta: float = 0.2,
+        eta: float = 0.5,
         lam: float = 0.0,
         loss: Any = None,
         kernel: Any = None,
@@ -209,7 +209,7 @@ class NOGD(KernelLearner):
         points = kernel_model["points"]
         K = np.asarray(self._settled(points, points), np.float64)
         eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
-        rank = self.rank if self.rank is not None else max(1, self.budget // 5)
+        rank = self.rank if self.rank is not None else max(1, self.budget // 2)
         eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
         good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
         roots = np.sqrt(np.where(good, eigenvalues, 1.0))
@@ -219,7 +219,7 @@ class NOGD(KernelLearner):
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
         loss = self._loss()
-        self._matrix = np.ascontiguousarray(matrix)
+        self._matrix = np.array(matrix, order="C")
         self._mapped = self._core_class("Mapped").landmarks(
             as_rows(points, self._dtype),
             self._matrix,
@@ -232,7 +232,7 @@ class NOGD(KernelLearner):
             **core_options(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
-        self._points = np.ascontiguousarray(points)
+        self._points = np.array(points, order="C")
         self._expansion = None
 
     def _score(self, rows: Any) -> Array:
@@ -248,6 +248,8 @@ class NOGD(KernelLearner):
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
+            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(arrays["matrix"]):
+                raise ValueError("the state does not fit this learner")
             self._map(arrays["points"], arrays["matrix"], arrays["map_weights"])
         else:
             points = as_rows(arrays["points"], self._dtype)

@@ -7,7 +7,7 @@ On a mistake, with K the kernel matrix of the stored points and k its row for x_
 
 Projectron++ also learns from rounds that are right with a margin below 1: with l = 1 - y f and p = k . d,
 
-    a += y tau d,   tau = min(l / p, 2 (l - delta / eta) / p, 1)   if that is positive.
+    a += y tau d,   tau = min(l / p, 2 (l - delta / eta) / p, 1)   if that is positive (delta / eta = 0 when full).
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class ProjectronPP(Projectron):
         eta: distance from the span below which a mistake is projected; it also limits margin steps. Above 0.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
-    This differs from the paper in: what Projectron does. Of the three variants in circulation this is the one of the paper below.
+    This differs from the paper in:
+        1. what Projectron does; 2. when the budget is full, a margin step is taken however far the point is from the span
+        (delta / eta counts as 0): with the paper's rule a full budget hardly ever takes one (a9a, B = 200: 20.7 % mistakes
+        against 17.5 %). Of the three variants in circulation this is the one of the paper below.
 
     References:
         Orabona, Keshet and Caputo, "The Projectron: a bounded kernel-based perceptron", ICML 2008.

@@ -1,0 +1,411 @@
+"""The same models behind River's interface: rows are dicts, features and classes appear as the stream flows.
+
+A feature missing from a row is 0. A feature never met before was 0 in all rows so far: the model grows by a
+column in which all it has stored is 0. Needs River: ``pip install "kernelstream[river]"``.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream._core import core
+from kernelstream.errors import CapacityError, ScoreOverflowError
+from kernelstream.estimators import _decide, _is_logistic, _make_room, _probabilities, _started, _targets
+from kernelstream.learners import BOGD, FOGD, NOGD, Learner
+from kernelstream.rows import as_rows
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError('kernelstream.river needs River: pip install "kernelstream[river]"') from error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Classifier", "Regressor"]
+
+Array = NDArray[Any]
+Row = Mapping[Hashable, Any]
+Columns = dict[Hashable, int]
+
+
+class _RiverModel(base.Estimator):
+    """What both models share: from dicts and frames to rows, and a learner that grows with the features."""
+
+    _learner: Learner | None
+    _columns: Columns
+
+    def __init__(self, learner: Learner | None = None) -> None:
+        if learner is not None and not isinstance(learner, Learner):
+            raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {learner!r}")
+        self.learner = learner
+        self._learner = None
+        self._columns = {}
+
+    def _seen(self, features: Iterable[Hashable]) -> Columns:
+        """The columns known and, after them, those of new features, whatever the order these come in."""
+        new = [feature for feature in features if feature not in self._columns]
+        if not new:
+            return self._columns
+        return self._columns | {feature: len(self._columns) + k for k, feature in enumerate(_ordered(new))}
+
+    def _row(self, x: Row) -> tuple[Any, Columns]:
+        """A dict as a row, and the columns needed to hold it."""
+        columns = self._columns
+        try:
+            return _dict_row(x, columns), columns
+        except KeyError:  # rare: cheaper than to ask each time
+            columns = self._seen(x)
+            return _dict_row(x, columns), columns
+
+    def _rows(self, X: pd.DataFrame) -> tuple[Any, Columns]:
+        """A frame as rows, and the columns needed to hold it."""
+        if not X.columns.is_unique:
+            raise ValueError(f"X has two columns of one name: {X.columns[X.columns.duplicated()][0]!r}")
+        columns = self._seen(X.columns)
+        values = np.zeros((len(X), len(columns)))
+        values[:, [columns[feature] for feature in X.columns]] = _frame_values(X)
+        return as_rows(values), columns
+
+    def _grown(self, columns: Columns, *, regression: bool) -> Learner:
+        """The learner, ready to learn rows with these columns."""
+        if self._learner is None:
+            self._learner = _started(self.learner, len(columns), 1, regression=regression)
+        elif len(columns) > len(self._columns):
+            self._learner.widen(len(columns))
+        self._columns = columns
+        return self._learner
+
+    def _score(self, rows: Any, columns: Columns) -> Array:
+        """Scores of rows. If they have new features a wider copy makes them: a prediction changes nothing."""
+        assert self._learner is not None
+        learner = self._learner
+        if len(columns) > len(self._columns):
+            learner = copy.deepcopy(learner)
+            learner.widen(len(columns))
+        return learner.score(rows)
+
+    def _score_one(self, x: Row) -> Array:
+        try:
+            return self._score(_dict_row(x, self._columns), self._columns)
+        except KeyError:  # a new feature that is 0 changes no score
+            known = self._columns
+            needed = {name: value for name, value in x.items() if name in known or not _is_zero(value)}
+        return self._score(*self._row(needed))
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of the model; River's own count does not see into the compiled core."""
+        shell = copy.copy(self)
+        shell._learner = None
+        return super(_RiverModel, shell)._raw_memory_usage + (self._learner.nbytes if self._learner else 0)
+
+
+class Regressor(_RiverModel, base.MiniBatchRegressor):
+    """Regression with a kernel machine learnt from a stream, for River.
+
+    Parameters
+    ----------
+    learner
+        The algorithm, for example `NOGD(budget=200)`; by default `NOGD()`.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from kernelstream.learners import NOGD
+    >>> from kernelstream.river import Regressor
+
+    >>> scaled = preprocessing.TargetStandardScaler(Regressor(NOGD(budget=100)))
+    >>> model = preprocessing.StandardScaler() | scaled
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.3...
+
+    """
+
+    def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
+        """Learn a row of features `x` with the target `y`, counted `w` times."""
+        rows, columns = self._row(x)
+        targets, weights = np.array([_number(y, "the target")]), _weights(w, 1)
+        self._grown(columns, regression=True).run(rows, targets, weights)
+
+    def predict_one(self, x: Row, **kwargs: Any) -> float:
+        """The value predicted for `x`; 0 before anything was learnt."""
+        return float(self._score_one(x)[0, 0]) if self._learner else 0.0
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
+        """Learn the rows of a frame in order, each as `learn_one` does."""
+        rows, columns = self._rows(X)
+        targets = np.array([_number(value, f"the target of row {row}") for row, value in enumerate(y)])
+        _same_length(rows, targets)
+        weights = _weights(w, rows.n)
+        if rows.n:
+            self._grown(columns, regression=True).run(rows, targets, weights)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The values predicted for the rows of a frame; 0 before anything was learnt."""
+        import pandas as pd
+
+        values = self._score(*self._rows(X))[:, 0] if self._learner else np.zeros(len(X))
+        return pd.Series(values, index=X.index)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+        yield {"learner": BOGD(budget=20)}
+        yield {"learner": FOGD(n_components=50)}
+
+
+class Classifier(_RiverModel, base.MiniBatchClassifier):
+    """Classification with a kernel machine learnt from a stream, for River.
+
+    Classes are discovered as they come; their labels may be of any type that can be hashed and sorted. There
+    are probabilities with the logistic loss; with other losses `predict_proba_one` raises
+    `NotImplementedError`, as it does for River's own classifiers without probabilities.
+
+    Parameters
+    ----------
+    learner
+        The algorithm, for example `BOGD(budget=100)`; by default `NOGD()`.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from kernelstream.learners import NOGD
+    >>> from kernelstream.river import Classifier
+
+    >>> model = preprocessing.StandardScaler() | Classifier(NOGD(budget=100, loss="logistic"))
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    ROCAUC: 9...%
+
+    Features may come and go; those missing are 0.
+
+    >>> model = Classifier(NOGD(budget=10))
+    >>> model.learn_one({"x": 1.0}, "left")
+    >>> model.learn_one({"y": 1.0}, "right")
+    >>> model.predict_one({"x": 0.9}), model.predict_one({"y": 0.9})
+    ('left', 'right')
+
+    """
+
+    _labels: list[Any]
+    _target_of: dict[Hashable, float]
+
+    def __init__(self, learner: Learner | None = None) -> None:
+        super().__init__(learner)
+        self._labels = []  # sorted; a label's place is its code
+        self._target_of = {}
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
+        """Learn a row of features `x` with the label `y`, counted `w` times."""
+        rows, columns = self._row(x)
+        self._learn(rows, columns, [y], _weights(w, 1))
+
+    def predict_one(self, x: Row, **kwargs: Any) -> Any:
+        """The label predicted for `x`; None before anything was learnt."""
+        if not self._labels:
+            return None
+        return self._labels[_decide(self._score_one(x), len(self._labels))[0]]
+
+    def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
+        """The probability of each class known; needs the logistic loss."""
+        self._need_probabilities()
+        if not self._labels:
+            return {}
+        chances = _probabilities(self._score_one(x), len(self._labels))
+        return dict(zip(self._labels, chances[0].tolist(), strict=True))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
+        """Learn the rows of a frame in order, each as `learn_one` does: classes are discovered row by row."""
+        rows, columns = self._rows(X)
+        labels = list(y)
+        _same_length(rows, labels)
+        weights = _weights(w, rows.n)
+        if rows.n:
+            self._learn(rows, columns, labels, weights)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The labels predicted for the rows of a frame; None before anything was learnt."""
+        import pandas as pd
+
+        if not self._labels:
+            return pd.Series([None] * len(X), index=X.index, dtype=object)
+        codes = _decide(self._score(*self._rows(X)), len(self._labels))
+        return pd.Series([self._labels[code] for code in codes], index=X.index)
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The probabilities of the classes known, one column a class; needs the logistic loss."""
+        import pandas as pd
+
+        self._need_probabilities()
+        if not self._labels:
+            return pd.DataFrame(index=X.index)
+        chances = _probabilities(self._score(*self._rows(X)), len(self._labels))
+        return pd.DataFrame(chances, index=X.index, columns=self._labels)
+
+    def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
+        arrivals: dict[Any, int] = {}
+        for row, label in enumerate(labels):
+            if label not in self._target_of:
+                arrivals.setdefault(label, row)
+        if arrivals:
+            _check_labels(arrivals, self._labels)
+        learner = self._grown(columns, regression=False)
+        start = 0
+        for label, row in arrivals.items():  # the rows before are learnt by a model that does not know it
+            self._run(learner, rows, labels, weights, start, row)
+            self._admit(learner, label)
+            start = row
+        self._run(learner, rows, labels, weights, start, rows.n)
+
+    def _run(
+        self, learner: Learner, rows: Any, labels: list[Any], weights: Array | None, start: int, stop: int
+    ) -> None:
+        """Learn rows whose labels are all known."""
+        if start == stop:
+            return
+        if stop - start < rows.n:
+            rows, labels = rows.part(start, stop), labels[start:stop]
+            weights = None if weights is None else weights[start:stop]
+        try:
+            learner.run(rows, np.array([self._target_of[label] for label in labels]), weights)
+        except (CapacityError, ScoreOverflowError) as error:
+            raise error.moved(start) from None
+
+    def _admit(self, learner: Learner, label: Any) -> None:
+        if isinstance(label, (np.bool_, np.number, np.str_)):
+            label = label.item()
+        place = bisect_left(self._labels, label)
+        _make_room(learner, len(self._labels), place)
+        self._labels.insert(place, label)
+        targets = _targets(np.arange(len(self._labels)), len(self._labels)).tolist()
+        self._target_of = dict(zip(self._labels, targets, strict=True))
+
+    def _need_probabilities(self) -> None:
+        if not _is_logistic(self.learner):
+            raise NotImplementedError(
+                "probabilities need a learner with the logistic loss, such as NOGD(loss='logistic')"
+            )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+        yield {"learner": NOGD(budget=20, loss="logistic")}
+        yield {"learner": BOGD(budget=20)}
+
+
+def _dict_row(x: Row, columns: Columns) -> Any:
+    """A dict as a row; ``KeyError`` if a feature has no column."""
+    values: list[Any] = [0.0] * len(columns)
+    for feature, value in x.items():
+        values[columns[feature]] = value
+    try:
+        array = np.array([values])
+    except ValueError:  # a value is itself a sequence
+        array = np.empty(0, object)
+    if array.dtype.kind not in "fiub" or array.ndim != 2:
+        for feature, value in x.items():
+            values[columns[feature]] = _number(value, f"feature {feature!r}", of_row=True)
+        array = np.array([values])
+    rows = core.Rows64.dense(array if array.dtype == np.float64 else array.astype(np.float64))
+    if rows.first_not_finite() is not None:
+        for feature, value in x.items():
+            _number(value, f"feature {feature!r}", of_row=True)
+    return rows
+
+
+def _frame_values(X: pd.DataFrame) -> Array:
+    """The numbers of a frame; what is no finite number is refused."""
+    values = np.empty(X.shape)
+    for place, (feature, column) in enumerate(X.items()):
+        if getattr(column.dtype, "kind", "O") in "fiub":
+            values[:, place] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            for row, value in enumerate(column):
+                values[row, place] = _number(value, f"feature {feature!r} of row {row}", of_row=True)
+    for row, place in np.argwhere(~np.isfinite(values))[:1]:
+        _number(values[row, place], f"feature {X.columns[place]!r} of row {row}", of_row=True)
+    return values
+
+
+def _number(value: Any, name: str, *, of_row: bool = False) -> float:
+    """The value as a finite number; else an error that says what to do.
+
+    >>> _number("red", "feature 'colour'", of_row=True)
+    Traceback (most recent call last):
+    ...
+    TypeError: feature 'colour' is 'red', not a number: encode it first, for example with OneHotEncoder()
+    >>> _number(float("nan"), "feature 'age'", of_row=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: feature 'age' is nan, not finite: leave it out (a missing feature is 0) or impute it first
+    """
+    if value is not None and not isinstance(value, (Real, Decimal, np.bool_)):
+        advice = ": encode it first, for example with OneHotEncoder()" if of_row else ""
+        raise TypeError(f"{name} is {value!r}, not a number{advice}")
+    try:
+        number = math.nan if value is None else float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        advice = ": leave it out (a missing feature is 0) or impute it first" if of_row else ""
+        raise ValueError(f"{name} is {value}, not finite{advice}")
+    return number
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _ordered(features: list[Hashable]) -> list[Hashable]:
+    """Sorted; features of types that cannot be compared, by type and appearance.
+
+    >>> _ordered(["b", 2, "a", 1])
+    [1, 2, 'a', 'b']
+    """
+    try:
+        return sorted(features)  # type: ignore[type-var]
+    except TypeError:
+        return sorted(features, key=lambda feature: (type(feature).__name__, repr(feature)))
+
+
+def _check_labels(new: Iterable[Any], known: list[Any]) -> None:
+    """Refuse labels that say nothing, and those that have no place among the others."""
+    for label in new:
+        try:
+            missing = label is None or bool(label != label)
+        except TypeError:  # pandas' NA is neither equal nor unequal to anything
+            missing = True
+        if missing:
+            raise ValueError(f"the label is {label!r}: only rows with a label can be learnt")
+    try:
+        sorted([*known, *new])
+    except TypeError as error:
+        raise TypeError(f"labels must be of types that can be sorted, got {[*known, *new]!r}") from error
+
+
+def _weights(w: Any, n: int) -> Array | None:
+    """Weights of n rows from one number or one for each; None if all are 1."""
+    if isinstance(w, (int, float)) and w == 1:
+        return None
+    weights = np.array(np.broadcast_to(np.asarray(w, np.float64), n))
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError(f"w must be finite and at least 0, got {w}")
+    return weights
+
+
+def _same_length(rows: Any, y: Any) -> None:
+    if len(y) != rows.n:
+        raise ValueError(f"X has {rows.n} rows and y has {len(y)} entries: each row needs one")

@@ -1,0 +1,87 @@
+"""scikit-learn's own estimator checks, all of them, for both estimators with many learners."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelstream import Gaussian, KernelClassifier, KernelRegressor
+from kernelstream.learners import (
+    BOGD,
+    BPAS,
+    FOGD,
+    KOGD,
+    NOGD,
+    RBP,
+    Forgetron,
+    KernelPA,
+    KernelPerceptron,
+    LinearPA,
+    Projectron,
+    ProjectronPP,
+    TruncatedKOGD,
+)
+
+CLASSIFIERS = [
+    None,
+    NOGD(budget=50, loss="logistic"),
+    BOGD(),
+    FOGD(),
+    KOGD(),
+    TruncatedKOGD(),
+    RBP(),
+    Forgetron(),
+    Projectron(),
+    ProjectronPP(),
+    BPAS(),
+    KernelPA(),
+    KernelPerceptron(),
+    LinearPA(),
+]
+REGRESSORS = [None, BOGD(), FOGD(kernel=Gaussian(gamma=0.1)), KOGD(), TruncatedKOGD(), KernelPA(), LinearPA()]
+
+ORDER = (
+    "online learning: a row of weight two is one step of twice the size, the same row twice is two steps, the second "
+    "from another model; and the check shuffles the rows, while these learners learn in order, once. "
+    "scikit-learn expects the same failure of its SGD and passive-aggressive estimators"
+)
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": ORDER,
+    "check_sample_weight_equivalence_on_sparse_data": ORDER,
+}
+
+
+def expected(estimator):
+    return EXPECTED
+
+
+@parametrize_with_checks(
+    [*map(KernelClassifier, CLASSIFIERS), *map(KernelRegressor, REGRESSORS)], expected_failed_checks=expected
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_array_interface_checks():
+    """scikit-learn skips these unless SCIPY_ARRAY_API is set before SciPy is imported."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "0",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "check_array_api",
+        __file__,
+    ]
+    run = subprocess.run(
+        command, env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode in (0, 5), run.stdout  # 5: this scikit-learn has no such checks
+    assert "skipped" not in run.stdout.splitlines()[-1]
