@@ -40,6 +40,10 @@ SMALL = {
     "KernelPerceptron": {},
     "LinearPA": {},
     "NOGD": {"budget": 12, "rank": 5},
+    "OKLGD": {"max_size": 10_000},
+    "OKS": {"bandwidths": (0.5, 2.0), "seed": 3},
+    "OKSSIL": {"budget": 5, "nu": 0.3, "seed": 3},
+    "ProjKA": {"budget": 5, "warmup": 40},
     "Projectron": {"budget": 5},
     "ProjectronPP": {"budget": 5},
     "RBP": {"budget": 5, "seed": 3},
@@ -47,6 +51,7 @@ SMALL = {
 }
 NAMES = [name for name in learners.__all__ if name != "Learner"]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
+OWN_KERNEL = {"LinearPA", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel: it is fixed, or what they choose
 RANDOM = [name for name in NAMES if "seed" in getattr(learners, name)().get_params()]
 
 each = pytest.mark.parametrize("name", NAMES)
@@ -54,13 +59,13 @@ each = pytest.mark.parametrize("name", NAMES)
 
 def test_every_learner_is_in_the_suite():
     assert sorted(SMALL) == sorted(NAMES)
-    assert set(RANDOM) == {"BOGD", "FOGD", "RBP"}
-    assert set(NAMES) - set(BOUNDED) == {"KernelPerceptron", "KernelPA", "KOGD"}
+    assert set(RANDOM) == {"BOGD", "FOGD", "OKS", "OKSSIL", "RBP"}
+    assert set(NAMES) - set(BOUNDED) == {"KernelPerceptron", "KernelPA", "KOGD", "OKLGD", "OKS"}
 
 
 def small(name, kernel=None, **options):
     """A small learner; with the default kernel (median bandwidth) unless one is given."""
-    if kernel is not None and name != "LinearPA":
+    if kernel is not None and name not in OWN_KERNEL:
         options["kernel"] = kernel
     return getattr(learners, name)(**(SMALL[name] | options))
 
@@ -209,7 +214,7 @@ def test_warm_up_ends_and_does_not_depend_on_chunks(name):
     """The bandwidth is the median over the first 128 rows, also when a chunk holds more than those."""
     X, y = data(n=300)
     model = KernelClassifier(small(name)).partial_fit(X, y)
-    if name == "LinearPA":
+    if name in OWN_KERNEL:
         return
     learner = model.learner_
     gamma = learner.kernel_.options()["gamma"]
@@ -372,7 +377,7 @@ def test_memory_is_constant(name):
     assert after_warm_up < 40_000
 
 
-@pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD"])
+@pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD", "OKLGD", "OKS"])
 def test_an_unbounded_learner_says_what_else_to_use(name):
     X, y = data(n=400)
     for kernel in (None, Gaussian(gamma=5.0)):
@@ -385,7 +390,7 @@ def test_an_unbounded_learner_says_what_else_to_use(name):
             assert np.isfinite(model.predict(X)).all()  # what was learnt before stays in use
 
 
-@pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD"])
+@pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD", "OKLGD", "OKS"])
 def test_a_full_store_in_the_warm_up_gives_the_same_for_any_chunks(name):
     X, y = data(n=60, classes=2)
     whole, single = (KernelClassifier(small(name, max_size=20)) for _ in range(2))
@@ -631,7 +636,7 @@ def test_single_precision_takes_less_memory(name):
         KernelClassifier(small(name, **size)).fit(Z, y).nbytes_ for Z in (X.astype(np.float32), X)
     )
     assert (
-        single < (0.95 if name.startswith("Projectron") else 0.65) * double
+        single < (0.95 if name.startswith("Proj") else 0.65) * double
     )  # Projectron's inverse stays in double
 
 
@@ -711,7 +716,7 @@ def test_a_callable_kernel_does_not_deadlock_with_readers():
     assert done.is_set()
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("FOGD", "LinearPA")])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in {"FOGD", *OWN_KERNEL}])
 def test_a_kernel_that_raises_leaves_a_usable_model(name):
     class Faulty:
         calls, fails = 0, -1
@@ -754,7 +759,7 @@ def test_widen_equals_zero_columns_all_along(name):
                 grown.widen(width)
             assert grown.width == width
             got[start:stop] = grown.run(as_rows(X[start:stop, :width]), targets[start:stop])
-        if kernel is None:
+        if kernel is None or name in OWN_KERNEL:
             got, want = got[2:], want[2:]  # before two rows the scale is one over the width
         if name == "LinearPA":
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)

@@ -97,11 +97,7 @@ template <class T> struct HeldRows {
   HeldRows part(int64_t from, int64_t to) const {
     require(0 <= from && from <= to && to <= rows.n, "rows out of range");
     HeldRows h = *this;
-    h.rows.n = to - from;
-    if (rows.sparse())
-      h.rows.starts += from;
-    else
-      h.rows.dense += from * rows.width;
+    h.rows = rows.part(from, to);
     return h;
   }
 

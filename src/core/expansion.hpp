@@ -149,6 +149,9 @@ template <class T> class Expansion {
 
   T output(int64_t c, const T* k) const { return dot(weights[size_t(c)].data(), k, size_t(points.tiles())); }
 
+  // Distances or products behind the kernel values of the row in turn; until a point is stored.
+  const T* measures(int64_t i) const { return measures_.data() + (i - block_start_) * points.slots(); }
+
   // Kernel values of a stored point against all stored points.
   const T* stored_row(int64_t slot) {
     row_.resize(size_t(set.width));

@@ -55,6 +55,7 @@ template <class T> class Points {
   Kernel<T> kernel;
   Panel<T> panel;
   Array<T> diagonal;                        // k(x_j, x_j)
+  Array<T> gammas;                          // one scale a slot in place of the kernel's (radial kernels only), or empty
   int64_t count = 0;
 
   Points() = default;
@@ -65,7 +66,7 @@ template <class T> class Points {
 
   int64_t tiles() const { return (count + kLine<T> - 1) / kLine<T>; }
   int64_t slots() const { return panel.slots(); }
-  size_t nbytes() const { return panel.nbytes() + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes(); }
+  size_t nbytes() const { return panel.nbytes() + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes() + gammas.nbytes(); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
     panel.put(slot, rows, i);
@@ -86,6 +87,21 @@ template <class T> class Points {
     extend(diagonal, panel.slots());
     extend(norms_, panel.slots());
     if (kernel.callback) extend(flat_, size_t(panel.slots() * panel.width()));
+    if (gammas.size()) extend(gammas, panel.slots());
+  }
+
+  // Every point as it is in `from`, column d times scales[d]; for a Gaussian kernel.
+  void rescale(const Panel<T>& from, const T* scales) {
+    for (int64_t t = 0; t < tiles(); ++t) {
+      Line<T> square = Line<T>::zero();
+      for (int64_t d = 0; d < panel.width(); ++d) {
+        Line<T> line = Line<T>::at(from.line(t, d));
+        line.apply([&](Vec<T> v) { return v * scales[d]; });
+        line.to(panel.line(t, d));
+        square.add_product(line, line);
+      }
+      square.to(norms_.data() + t * kLine<T>);
+    }
   }
 
   // Measures (distance, product; kernel value for a callable) of rows i .. i + n - 1 against the first `tiles` tiles.
@@ -104,6 +120,14 @@ template <class T> class Points {
   }
 
   void values(const T* measures, T* k, int64_t tiles) const {
+    if (gammas.size()) {
+      for (int64_t t = 0; t < tiles; ++t) {
+        Line<T> line = Line<T>::at(measures + t * kLine<T>), gamma = Line<T>::at(gammas.data() + t * kLine<T>);
+        for (int v = 0; v < kVecs<T>; ++v) line.v[v] = exp<T>(line.v[v] * -gamma.v[v]);
+        line.to(k + t * kLine<T>);
+      }
+      return;
+    }
     kernel.with_value([=](auto value) {
       for (int64_t t = 0; t < tiles; ++t) {
         Line<T> line = Line<T>::at(measures + t * kLine<T>);

@@ -28,6 +28,8 @@ template <class T> class Panel {
   size_t nbytes() const { return data_.nbytes(); }
 
   T& at(int64_t slot, int64_t column) { return data_[((slot / kLine<T>)*width_ + column) * kLine<T> + slot % kLine<T>]; }
+  T* line(int64_t tile, int64_t column) { return data_.data() + (tile * width_ + column) * kLine<T>; }
+  const T* line(int64_t tile, int64_t column) const { return const_cast<Panel*>(this)->line(tile, column); }
   T at(int64_t slot, int64_t column) const { return const_cast<Panel*>(this)->at(slot, column); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {

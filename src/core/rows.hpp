@@ -15,6 +15,16 @@ template <class T> struct Rows {
   bool sparse() const { return dense == nullptr; }
   const T* row(int64_t i) const { return dense + i * width; }
 
+  Rows part(int64_t from, int64_t to) const {
+    Rows r = *this;
+    r.n = to - from;
+    if (sparse())
+      r.starts += from;
+    else
+      r.dense += from * width;
+    return r;
+  }
+
   // Calls visit(column, value) for every stored entry of row i, columns increasing.
   template <class F> void each(int64_t i, F visit) const {
     if (sparse())

@@ -1,6 +1,6 @@
 """Kernel machines learnt from endless data streams: one pass, bounded memory, microseconds per example."""
 
-from kernelstream import errors, kernels, learners, losses
+from kernelstream import alignment, errors, kernels, learners, losses
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
@@ -16,6 +16,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "ScoreOverflowError",
+    "alignment",
     "errors",
     "kernels",
     "learners",

@@ -10,9 +10,13 @@ from kernelstream.learners.kons import KONS, SketchedKONS
 from kernelstream.learners.krls import KRLS
 from kernelstream.learners.mapped import FOGD, NOGD
 from kernelstream.learners.nolana import NOLANA
+from kernelstream.learners.oklgd import OKLGD
+from kernelstream.learners.oks import OKS
+from kernelstream.learners.okssil import OKSSIL
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import KernelPerceptron, RBP
 from kernelstream.learners.projectron import Projectron, ProjectronPP
+from kernelstream.learners.projka import ProjKA
 from kernelstream.learners.prosnkons import ProsNKons
 from kernelstream.learners.rrf import RRF
 
@@ -31,6 +35,10 @@ __all__ = [
     "LinearPA",
     "NOGD",
     "NOLANA",
+    "OKLGD",
+    "OKS",
+    "OKSSIL",
+    "ProjKA",
     "Projectron",
     "ProjectronPP",
     "ProsNKons",

@@ -225,7 +225,7 @@ class KernelLearner(Learner):
         at = 0
         while self._kept is not None and at < rows.n:
             have = len(self._kept[0])
-            due = max(2, 1 << have.bit_length())
+            due = min(max(2, 1 << have.bit_length()), self.WARMUP)
             weights = np.ones(rows.n) if sample_weight is None else sample_weight
             learnt = at + np.flatnonzero(weights[at:])[: due - have]
             stop = int(learnt[-1]) + 1 if len(learnt) == due - have else rows.n
@@ -242,6 +242,11 @@ class KernelLearner(Learner):
             weights_left = None if sample_weight is None else sample_weight[at:]
             self._run_core(rows.part(at, rows.n), targets[at:], weights_left, scores[at:], at)
 
+    def _settle(self, kept: Array, targets: Array) -> Kernel:
+        """The kernel with its open parameters set from the first examples."""
+        settled: Kernel = as_kernel(self.kernel).settle(kept)  # type: ignore[union-attr]
+        return settled
+
     def _keep(self, rows: Any, targets: Array, weights: Array, learnt: Array) -> None:
         assert self._kept is not None
         for i in learnt:
@@ -253,7 +258,7 @@ class KernelLearner(Learner):
         assert self._kept is not None
         kept, targets, weights = (np.array(v) for v in self._kept)
         settled, arrays = self._settled, self._core_arrays()
-        self._settled = as_kernel(self.kernel).settle(kept)  # type: ignore[union-attr]
+        self._settled = self._settle(kept, targets)
         self._build_core()
         try:
             self._run_core(as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0)
@@ -348,7 +353,10 @@ class ExpansionLearner(KernelLearner):
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        ran = self._core.run(rows, 0, targets, weights, scores, False)
+        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
+
+    def _ended(self, ran: tuple[int, str], first: int) -> None:
+        """Raises if the core stopped before the end."""
         if ran[1] == "full":
             size = self._options()["budget"]
             raise CapacityError(

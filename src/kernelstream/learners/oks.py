@@ -1,0 +1,147 @@
+"""OKS: online kernel selection among N candidates by a lottery.
+
+One kernel expansion f_i for each candidate kernel k_i. With L_i the importance-weighted losses of candidate
+i so far:
+
+    q_i = exp(-rate L_i),   p_i = (1 - delta) q_i / sum_j q_j + delta / N
+    draw i ~ p;   predict f_i(x_t);   with g = l'(f_i(x_t)):
+    f_i -= eta g / p_i k_i(x_t, .),   L_i += l(f_i(x_t)) / p_i
+
+The other candidates neither predict nor learn in that round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelstream.kernels import Gaussian
+from kernelstream.learners.base import Array, ExpansionLearner, check_seed
+from kernelstream.validate import check_integer, check_number
+
+__all__ = ["BANDWIDTHS", "OKS", "check_bandwidths"]
+
+BANDWIDTHS: tuple[float, ...] = tuple((2.0 ** np.arange(-6.5, 6.0, 0.5)).tolist())
+"""The candidates of the OKS-SIL paper's experiments: 2^-6.5, 2^-6, ... 2^5.5."""
+
+
+def check_bandwidths(bandwidths: Any) -> None:
+    """Checks candidate bandwidths.
+
+    >>> check_bandwidths([])
+    Traceback (most recent call last):
+    ...
+    ValueError: bandwidths must name at least one candidate, got []
+    """
+    if len(bandwidths) == 0:
+        raise ValueError(f"bandwidths must name at least one candidate, got {bandwidths!r}")
+    for sigma in bandwidths:
+        check_number("each of bandwidths", sigma, low=0, open_low=True)
+
+
+class OKS(ExpansionLearner):
+    """Gradient descent in one of N Gaussian kernels, drawn anew each round; grows (up to ``max_size``).
+
+    The candidate of a round is a function of the seed, the number of rounds learnt before and the losses so
+    far. ``predict`` scores with the one drawn for the round to come, so it uses up no draw and agrees with
+    what that round would predict.
+
+    Args:
+        bandwidths: the candidates' sigma; by default the 25 of the OKS-SIL paper, 2^-6.5 to 2^5.5.
+        eta: step size of the expansions.
+        delta: smoothing of the probabilities, above 0.
+        rate: learning rate of the candidates' weights; by default ``sqrt(2 (1 - delta) ln N / (N t))`` at
+            round t.
+        loss: a loss or its name; by default hinge for classification and squared for regression.
+        max_size: how many points all candidates together may store before an error ends the growth.
+        seed: of the draws.
+
+    This differs from the paper in:
+        1. the default rate: a stream has no T, so t stands for it (give ``sqrt(2 (1 - delta) ln N / (N T))``
+            to have the paper's);
+        2. several classes: one-vs-rest columns, whose losses add up.
+
+    References:
+        Yang, Mahdavi, Jin, Yi and Hoi, "Online kernel selection: algorithms and evaluations", AAAI 2012.
+
+    >>> from kernelstream import KernelClassifier
+    >>> model = KernelClassifier(OKS([0.5, 1.0])).fit([[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20)
+    >>> model.predict([[0.05], [0.95]]).tolist()
+    [0, 1]
+    """
+
+    bounded = False
+    bounded_alternative = "OKSSIL"
+
+    def __init__(
+        self,
+        bandwidths: Sequence[float] = BANDWIDTHS,
+        *,
+        eta: float = 0.2,
+        delta: float = 0.2,
+        rate: float | None = None,
+        loss: Any = None,
+        max_size: int = 10_000,
+        seed: int = 0,
+    ) -> None:
+        self.bandwidths = bandwidths
+        self.eta = eta
+        self.delta = delta
+        self.rate = rate
+        self.loss = loss
+        self.max_size = max_size
+        self.seed = seed
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if a hyper-parameter is out of range."""
+        check_bandwidths(self.bandwidths)
+        check_number("eta", self.eta, low=0, open_low=True)
+        check_number("delta", self.delta, low=0, high=1, open_low=True)
+        if self.rate is not None:
+            check_number("rate", self.rate, low=0)
+        check_integer("max_size", self.max_size, low=1)
+        check_seed(self.seed)
+        self._check_loss()
+
+    @property
+    def kernel(self) -> Gaussian:
+        """The first candidate: no parameter of a kernel is open here."""
+        return Gaussian(bandwidth=float(self.bandwidths[0]))
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel drawn for the next round."""
+        return Gaussian(bandwidth=float(self.bandwidths[self._core.next]))
+
+    @property
+    def probabilities_(self) -> Array:
+        """The probability of each candidate in the next round."""
+        made: Array = self._core.chances()
+        return made
+
+    def _options(self) -> dict[str, Any]:
+        return {"budget": self.max_size}
+
+    def _build_core(self) -> None:
+        loss = self._loss()
+        self._core = self._core_class("Lottery")(
+            width=self._width,
+            outputs=self._outputs,
+            regression=self._regression,
+            loss=loss.name,
+            loss_width=loss.width,
+            eta=self.eta,
+            gammas=np.array(
+                [Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]
+            ),
+            delta=self.delta,
+            rate=-1.0 if self.rate is None else self.rate,
+            seed=self.seed,
+            **self._options(),
+        )
+
+    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
+        self._ended(self._core.run(rows, 0, targets, weights, scores), first)

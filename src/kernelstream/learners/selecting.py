@@ -1,0 +1,79 @@
+"""What the learners that move the scale of their Gaussian kernel share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.kernels import Gaussian, core_options
+from kernelstream.learners.base import Array, ExpansionLearner
+from kernelstream.validate import check_number
+
+__all__ = ["SelectingLearner"]
+
+
+class SelectingLearner(ExpansionLearner):
+    """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
+
+    gamma: float | None
+    eta: float
+    rho: float
+    rho_decay: float
+    interval: tuple[float, float]
+
+    @property
+    def kernel(self) -> Gaussian:
+        """The kernel that learning starts from."""
+        return Gaussian(gamma=self.gamma)
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel of the next round."""
+        return Gaussian(gamma=float(self._core.gamma[0]))
+
+    def _check_search(self) -> None:
+        check_number("eta", self.eta, low=0, open_low=True)
+        check_number("rho", self.rho, low=0)
+        check_number("rho_decay", self.rho_decay, low=0, high=1)
+        if not isinstance(self.interval, (tuple, list)) or len(self.interval) != 2:
+            raise ValueError(f"interval must be a pair (lowest gamma, highest gamma), got {self.interval!r}")
+        low, high = self.interval
+        check_number("the low end of interval", low, low=0, open_low=True)
+        check_number("the high end of interval", high, low=low)
+        if self.gamma is not None:
+            check_number("gamma", self.gamma, low=low, high=high)
+        self._check_loss()
+
+    def _first_gamma(self) -> float:
+        """Where gamma starts: as given, or the median bandwidth's, moved into the interval."""
+        return float(np.clip(core_options(self._settled)["gamma"], *self.interval))
+
+    def _build_core(self) -> None:
+        loss = self._loss()
+        defaults: dict[str, Any] = {
+            "gamma": np.array([self._first_gamma()]),
+            "each_feature": False,
+            "each_point": False,
+            "grows": False,
+            "nu": 0.0,
+            "samples": 1,
+            "seed": 0,
+        }
+        self._core = self._core_class("Selection")(
+            width=self._width,
+            outputs=self._outputs,
+            regression=self._regression,
+            loss=loss.name,
+            loss_width=loss.width,
+            eta=self.eta,
+            rho=self.rho,
+            decay=self.rho_decay,
+            low=self.interval[0],
+            high=self.interval[1],
+            **(defaults | self._options()),
+        )
+
+    def _gamma(self) -> Array:
+        made: Array = self._core.gamma
+        return made
