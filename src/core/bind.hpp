@@ -195,7 +195,12 @@ template <class T, class Model> struct Bound {
 
   size_t nbytes() const { return model.nbytes(); }
 
- private:
+  // The lock, waited for without the interpreter lock: the thread that holds it may need that one for a callable kernel.
+  std::unique_lock<std::mutex> locked() {
+    nb::gil_scoped_release release;
+    return std::unique_lock<std::mutex>(lock);
+  }
+
   void check(const Rows<T>& rows) const {
     require(rows.width == model.set.width, "rows have " + std::to_string(rows.width) + " columns, the model " +
                                                std::to_string(model.set.width));

@@ -6,7 +6,7 @@ namespace KS_MODULE {
 template <class T> using BoundExpansion = Bound<T, Expansion<T>>;
 
 template <class T> nb::dict expansion_state(BoundExpansion<T>& b) {
-  std::lock_guard<std::mutex> guard(b.lock);
+  auto guard = b.locked();
   Expansion<T>& e = b.model;
   int64_t n = e.points.count;
   nb::dict state;
@@ -42,7 +42,7 @@ template <class T> nb::dict expansion_state(BoundExpansion<T>& b) {
 template <class T>
 void expansion_restore(BoundExpansion<T>& b, const HeldRows<T>& points, Matrix<T> weights, Vector<int64_t> born,
                        Vector<uint64_t> random, Vector<double> ledger, std::optional<Matrix<double>> inverse) {
-  std::lock_guard<std::mutex> guard(b.lock);
+  auto guard = b.locked();
   Expansion<T>& e = b.model;
   int64_t n = points.rows.n;
   require(n <= e.set.budget && points.rows.width == e.set.width && int64_t(weights.shape(0)) == n &&
@@ -77,6 +77,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
              bool grows, const std::string& loss, double loss_width, double eta, double lambda, double C, double clip,
              const std::string& variant, uint64_t seed) {
             Settings s = settings_of(width, outputs, regression, budget, loss, loss_width, eta, lambda, C, clip, variant);
+            require(budget >= 1, "sizes out of range");
             s.grows = grows;
             new (self) BoundExpansion<T>(std::in_place, std::move(s), kernel_of<T>(kernel, gamma, offset, degree, std::move(function)),
                                          rule_named<T>(rule), rule.rfind("projectron", 0) == 0, seed);

@@ -18,7 +18,8 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def("score", &BoundLinear<T>::score, "rows"_a)
       .def("run", &BoundLinear<T>::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def_prop_rw("weights", [](BoundLinear<T>& b) { return weights_out(b.model.weights, b.model.set.width); },
-                   [](BoundLinear<T>& b, Matrix<T> w) { weights_in(b.model.weights, w); })
+                   [](BoundLinear<T>& b, Matrix<T> w) { weights_in(b.model.weights, w); },
+                   nb::for_getter(nb::rv_policy::automatic))  // a new array, owned by nobody else
       .def_prop_ro("nbytes", &BoundLinear<T>::nbytes);
 }
 

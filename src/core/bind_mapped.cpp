@@ -36,6 +36,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def("run", &BoundMapped<T>::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def("features",
            [](BoundMapped<T>& b, const Held& h) {
+             b.check(h.rows);
              T* out;
              Made<T> made = make<T>({size_t(h.rows.n), size_t(b.model.stride())}, &out);
              nb::gil_scoped_release release;
@@ -44,7 +45,8 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
              return made;
            }, "rows"_a)
       .def_prop_rw("weights", [](BoundMapped<T>& b) { return weights_out(b.model.weights, b.model.stride()); },
-                   [](BoundMapped<T>& b, Matrix<T> w) { weights_in(b.model.weights, w); })
+                   [](BoundMapped<T>& b, Matrix<T> w) { weights_in(b.model.weights, w); },
+                   nb::for_getter(nb::rv_policy::automatic))  // a new array, owned by nobody else
       .def_prop_ro("nbytes", &BoundMapped<T>::nbytes);
 }
 

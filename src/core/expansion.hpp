@@ -80,11 +80,11 @@ template <class T> class Expansion {
   }
 
   void score(const Rows<T>& rows, double* out) {
+    BlockEnd guard{block_end_};
     for (int64_t i = 0; i < rows.n; ++i) {
       const T* k = kernel_row(rows, i, rows.n);
       for (int64_t c = 0; c < set.outputs; ++c) out[i * set.outputs + c] = double(output(c, k));
     }
-    block_end_ = 0;
   }
 
   // Predict then learn rows from .. rows.n - 1; out gets the scores. Stops early after the row that fills the budget if
@@ -92,10 +92,7 @@ template <class T> class Expansion {
   // Returns the row to go on with.
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out,
               bool stop_when_full, Stop& why) {
-    struct Guard {
-      int64_t& end;
-      ~Guard() { end = 0; }
-    } guard{block_end_};
+    BlockEnd guard{block_end_};
     std::vector<T> f(size_t(set.outputs));
     why = Stop::done;
     for (int64_t i = from; i < rows.n; ++i) {
@@ -133,7 +130,7 @@ template <class T> class Expansion {
         w = std::move(bigger);
       }
       born.resize(size_t(points.slots()), 0);
-      block_end_ = i + 1;                      // measures have the old stride: measure the next row anew
+      block_end_ = std::min(block_end_, i + 1);  // measures have the old stride: measure the next row anew
     }
     points.put(slot, rows, i);
     for (auto& w : weights) w[size_t(slot)] = 0;
@@ -165,6 +162,11 @@ template <class T> class Expansion {
 
  private:
   static constexpr int64_t kBlock = 8;
+
+  struct BlockEnd {                            // forgets the block measured, also when a callable kernel raises
+    int64_t& end;
+    ~BlockEnd() { end = 0; }
+  };
 
   static void reserve(Array<T>& a, int64_t n) {
     if (int64_t(a.size()) < n) a = Array<T>(size_t(n));

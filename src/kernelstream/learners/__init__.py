@@ -9,6 +9,7 @@ from kernelstream.learners.mapped import FOGD, NOGD
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
 from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
+from kernelstream.learners.skegd import SkeGD
 
 __all__ = [
     "BOGD",
@@ -24,5 +25,6 @@ __all__ = [
     "LinearPA",
     "Projectron",
     "ProjectronPP",
+    "SkeGD",
     "TruncatedKOGD",
 ]
