@@ -12,7 +12,6 @@ import numpy as np
 from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
 from kernelstream.rows import as_rows
-from kernelstream.sketches.nystrom import nystrom_map
 from kernelstream.validate import check_integer
 
 __all__ = ["FOGD", "NOGD"]
@@ -195,28 +194,33 @@ class NOGD(KernelLearner):
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        start = self._warm_up(rows, targets, weights, scores, first)
+        start = 0
+        if self._mapped is None:
+            ran = self._expansion.run(rows, 0, targets, weights, scores, True)
+            start = self._finished(ran, first)
+            if ran[1] == "full":
+                self._embed()
         if self._mapped is not None:
-            self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
+            self._run_map(rows, start, targets, weights, scores, first)
 
-    def _warm_up(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> int:
-        """Kernel gradient descent until the budget is full, then the map; the row to go on with."""
-        if self._mapped is not None:
-            return 0
-        ran = self._expansion.run(rows, 0, targets, weights, scores, True)
-        start = self._finished(ran, first)
-        if ran[1] == "full":
-            self._embed()
-        return start
+    def _run_map(
+        self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array, first: int
+    ) -> None:
+        self._finished(self._mapped.run(rows, start, targets, weights, scores), first)
 
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points."""
         kernel_model = self._expansion.state()
         points = kernel_model["points"]
+        K = np.asarray(self._settled(points, points), np.float64)
+        eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
         rank = self.rank if self.rank is not None else max(1, self.budget // 5)
-        to_features, to_weights = nystrom_map(self._settled(points, points), rank)
-        start = to_weights @ kernel_model["weights"]
-        self._map(points, to_features.astype(self._dtype), start.astype(self._dtype))
+        eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
+        good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
+        roots = np.sqrt(np.where(good, eigenvalues, 1.0))
+        matrix = np.where(good, 1 / roots, 0.0)[:, None] * vectors.T
+        start = np.where(good, roots, 0.0)[:, None] * (vectors.T @ kernel_model["weights"])
+        self._map(points, matrix.astype(self._dtype), start.astype(self._dtype))
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
         loss = self._loss()

@@ -14,7 +14,7 @@ and at all other rounds phi_{t+1} = phi_t and wbar_t = w_t. Every round ends wit
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,7 +54,8 @@ class SkeGD(NOGD):
         2. the sketch stores ``capacity`` examples at most, in a reservoir; a round whose example is not taken is no refresh;
         3. ``cycle`` is a number of rounds, counted over rows learnt (weight > 0); the paper's is a share of a known T. Line 14
            means rounds t = 1, 1 + rho, 1 + 2 rho, ... after T_0, so rho = 1 refreshes every round;
-        4. ``transfer="lstsq"``;
+        4. ``transfer="lstsq"``; and where the map hardly sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``, ``"paper"`` does the
+           same: line 18 would divide by nearly nothing (with a narrow kernel scores of 1e5 were seen);
         5. what `IncrementalSketch` lists: a pseudo-inverse of rank k, a symmetric decomposition.
 
     References:
@@ -66,7 +67,10 @@ class SkeGD(NOGD):
     [0, 1]
     """
 
-    feature_axes = NOGD.feature_axes | {"sketch_stored": 1, "sketch_landmarks": 1}
+    feature_axes = NOGD.feature_axes | {"sketch_stored": 1}
+
+    #: Share of ``k(x_t, x_t)`` that the map must hold for line 18 to divide by it.
+    SEEN: ClassVar[float] = 0.01
 
     _sketch: IncrementalSketch
     _rounds: int
@@ -126,26 +130,37 @@ class SkeGD(NOGD):
         self._rounds = 0
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        # rows at which a refresh is due: those learnt as rounds 1, 1 + rho, 1 + 2 rho, ... of the stream
-        skip = -self._rounds % self.cycle
-        due = np.arange(skip, rows.n, self.cycle) if weights is None else np.flatnonzero(weights)[skip :: self.cycle]
-        start = self._warm_up(rows, targets, weights, scores, first)
-        self._rounds += start if weights is None else np.count_nonzero(weights[:start])
-        due = due[due >= start]
-        for at, stop in pairwise([start, *due.tolist(), rows.n]):
-            if at == stop:
-                continue
-            before = None
-            if len(due) and at >= due[0]:
-                before = self._mapped.score(rows.part(at, at + 1))
-                self._finished((0, "done" if np.isfinite(before).all() else "not finite"), first + at)
-                self._refresh(rows.part(at, at + 1).array()[0])
-            part = None if weights is None else weights[at:stop]
-            ran = self._mapped.run(rows.part(at, stop), 0, targets[at:stop], part, scores[at:stop])
-            self._rounds += ran[0] if part is None else np.count_nonzero(part[: ran[0]])
-            if before is not None:
-                scores[at] = before  # predicted with the old map, learnt with the new one
-            self._finished(ran, first + at)
+        super()._run_core(rows, targets, weights, scores, first)
+        if self._mapped is None:
+            self._rounds += _learnt(rows.n, weights)
+
+    def _run_map(
+        self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array, first: int
+    ) -> None:
+        self._rounds += _learnt(start, weights)
+        # A refresh is due at the rows learnt as rounds 1, 1 + rho, 1 + 2 rho, ... of the stream.
+        wait = -self._rounds % self.cycle
+        due = np.arange(start + wait, rows.n, self.cycle)
+        if weights is not None:
+            due = start + np.flatnonzero(weights[start:])[wait :: self.cycle]
+        if len(due) == 0 or due[0] > start:
+            self._run_part(rows, start, int(due[0]) if len(due) else rows.n, targets, weights, scores, first)
+        for at, stop in pairwise([*due.tolist(), rows.n]):
+            one = rows.part(at, at + 1)
+            before = self._mapped.score(one)
+            self._finished((0, "done" if np.isfinite(before).all() else "not finite"), first + at)
+            self._refresh(one.array()[0])
+            self._run_part(rows, at, stop, targets, weights, scores, first)
+            scores[at] = before  # predicted with the old map, learnt with the new one
+
+    def _run_part(
+        self, rows: Any, at: int, stop: int, targets: Array, weights: Array | None, scores: Array, first: int
+    ) -> None:
+        """Rows between two refreshes."""
+        part = None if weights is None else weights[at:stop]
+        ran = self._mapped.run(rows.part(at, stop), 0, targets[at:stop], part, scores[at:stop])
+        self._rounds += _learnt(ran[0], part)
+        self._finished(ran, first + at)
 
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points' sketch."""
@@ -164,9 +179,12 @@ class SkeGD(NOGD):
     def _carry(self, values: Array, slot: int) -> None:
         """Take the sketch's map, and weights that keep the model's values on the stored examples (or on the one in a slot)."""
         landmarks, matrix = self._sketch.landmark_map()
-        features = self._sketch.kernel_values(self._sketch.stored, landmarks) @ matrix.T
+        stored = self._sketch.stored
+        features = self._sketch.kernel_values(stored, landmarks) @ matrix.T
         if self.transfer == "paper":
-            features, values = features[slot : slot + 1], values[slot : slot + 1]
+            own = stored[slot : slot + 1]
+            if np.sum(features[slot] ** 2) > self.SEEN * self._sketch.kernel_values(own, own)[0, 0]:
+                features, values = features[slot : slot + 1], values[slot : slot + 1]
         kept = np.linalg.lstsq(features, values, rcond=1e-6)[0]
         self._map(landmarks, matrix.astype(self._dtype), kept.astype(self._dtype))
 
@@ -187,3 +205,8 @@ class SkeGD(NOGD):
     def nbytes(self) -> int:
         """Bytes of model state."""
         return super().nbytes + (0 if self._mapped is None else self._sketch.nbytes)
+
+
+def _learnt(n: int, weights: Array | None) -> int:
+    """How many of the first n rows are learnt: those with a weight."""
+    return n if weights is None else int(np.count_nonzero(weights[:n]))

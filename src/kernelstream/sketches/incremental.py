@@ -81,10 +81,10 @@ class IncrementalSketch(_LandmarkSketch):
     """Features from two sketches of the kernel matrix, kept up to date by rank-1 changes (the SkeGD paper's IRS).
 
     The first B rows are stored and ``samples`` of them drawn as landmarks, for good. Of the later rows, every ``cycle``-th is
-    offered to the sketch, until ``capacity`` examples are in it. From then on the stored examples are a uniform sample
-    (reservoir) of all that were offered: the n-th is taken with probability capacity / n in place of a random one, which leaves
-    the sketches by the same rank-1 changes with the opposite sign. So memory and the work for a row never depend on how many
-    came before, and the sketches always equal the products over the examples stored.
+    offered to the sketch, until ``capacity`` examples are in it. From then on the stored examples other than the landmarks are
+    a uniform sample (reservoir) of all such examples offered: each new one is taken with the probability that makes it so, in
+    place of a random one, which leaves the sketches by the same rank-1 changes with the opposite sign. So memory and the work
+    for a row never depend on how many came before, and the sketches always equal the products over the examples stored.
 
     Args:
         budget: how many first rows the landmarks are drawn from (B).
@@ -178,12 +178,12 @@ class IncrementalSketch(_LandmarkSketch):
         self._count = 0
         self._offered = 0
         self._seen = 0
-        self._landmarks: Array | None = None
+        self._drawn: Array | None = None  # slots of the landmarks; they are never replaced
         self._matrix: Array | None = None
 
     def _read(self, rows: Any) -> None:
         at = 0
-        if self._landmarks is None:
+        if self._drawn is None:
             at = min(rows.n, self.budget - self._count)
             self._store(rows.part(0, at).array())
             if self._count == self.budget:
@@ -195,13 +195,11 @@ class IncrementalSketch(_LandmarkSketch):
 
     def landmark_map(self) -> tuple[Array, Array]:
         """Landmarks and ``Q^T``."""
-        landmarks, pp, pm = (
-            self._initial() if self._landmarks is None else (self._landmarks, self._pp, self._pm)
-        )
+        drawn, pp, pm = self._initial() if self._drawn is None else (self._drawn, self._pp, self._pm)
         if self._matrix is None:
             random = np.random.Generator(np.random.Philox(key=[self.seed, self._offered]))
             self._matrix = map_matrix(pp, pm, self._n_features_out, random if self.solver == "randomized" else None)
-        return landmarks, self._matrix
+        return self._stored[drawn], self._matrix
 
     # ---- the sketches; SkeGD uses these too ----
 
@@ -218,9 +216,10 @@ class IncrementalSketch(_LandmarkSketch):
         number, slot = self._offered, self._count
         self._offered += 1
         if self._count == self._capacity:
-            slot = int(uniform(hashed(self.seed, number, 0, 2)) * (number + 1))
-            if slot >= self._capacity:
+            place = int(uniform(hashed(self.seed, number, 0, 2)) * (number + 1 - len(self._landmark_slots)))
+            if place >= self._capacity - len(self._landmark_slots):
                 return None
+            slot = int(np.delete(np.arange(self._capacity), self._landmark_slots)[place])
             self._change(slot, -1.0)
         self._stored[slot] = row
         self._numbers[slot] = number
@@ -236,9 +235,13 @@ class IncrementalSketch(_LandmarkSketch):
 
     def sketches(self) -> tuple[Array, Array]:
         """Phi_pp and Phi_pm."""
-        if self._landmarks is None:
-            return self._initial()[1:]
-        return self._pp, self._pm
+        return self._initial()[1:] if self._drawn is None else (self._pp, self._pm)
+
+    @property
+    def _landmark_slots(self) -> Array:
+        if self._drawn is None:
+            raise ValueError(f"the sketch has read {self._count} rows and begins with budget={self.budget}")
+        return self._drawn
 
     def _store(self, points: Array) -> None:
         n = len(points)
@@ -249,15 +252,15 @@ class IncrementalSketch(_LandmarkSketch):
         self._matrix = None
 
     def _begin(self) -> None:
-        self._landmarks, self._pp, self._pm = self._initial()
+        self._drawn, self._pp, self._pm = self._initial()
 
     def _initial(self) -> tuple[Array, Array, Array]:
-        """Landmarks and sketches of the examples stored, in one go."""
+        """Slots of landmarks, and sketches of the examples stored, in one go."""
         K = self.kernel_values(self.stored, self.stored)
         drawn = sampled(self._count, self._samples, self.seed)
         S = self._sjlt.matrix(self._numbers[: self._count])
         half = S.T @ K
-        return self._stored[drawn], half @ S, np.ascontiguousarray(half[:, drawn])
+        return drawn, half @ S, np.ascontiguousarray(half[:, drawn])
 
     def _change(self, slot: int, sign: float) -> None:
         """Add the example in a slot to the sketches, or take it out: the rank-1 modifications of Section 3."""
@@ -270,7 +273,7 @@ class IncrementalSketch(_LandmarkSketch):
         self._pp[own] += s_p[:, None] * u
         self._pp[:, own] += u[:, None] * s_p
         self._pp[np.ix_(own, own)] += xi * s_p[:, None] * values[slot]
-        self._pm[own] += s_p[:, None] * self.kernel_values(row, self._landmarks)
+        self._pm[own] += s_p[:, None] * psi[self._landmark_slots]
 
     def kernel_values(self, X: Any, Y: Any) -> Array:
         """Kernel values in double precision, whatever the rows' is."""
@@ -280,10 +283,8 @@ class IncrementalSketch(_LandmarkSketch):
 
     def state(self) -> State:
         """The sketch after its first B examples, as arrays."""
-        if self._landmarks is None:
-            raise ValueError(f"the sketch has read {self._count} rows and begins with budget={self.budget}")
         return {
-            "landmarks": self._landmarks.copy(),
+            "drawn": self._landmark_slots.copy(),
             "stored": self._stored[: self._count].copy(),
             "numbers": self._numbers[: self._count].copy(),
             "counts": np.array([self._offered, self._seen], np.int64),
@@ -299,13 +300,13 @@ class IncrementalSketch(_LandmarkSketch):
         self._stored[: self._count] = state["stored"]
         self._numbers[: self._count] = state["numbers"]
         self._offered, self._seen = (int(n) for n in state["counts"])
-        self._landmarks, self._pp, self._pm = (state[name].copy() for name in ("landmarks", "pp", "pm"))
+        self._drawn, self._pp, self._pm = (state[name].copy() for name in ("drawn", "pp", "pm"))
         return self
 
     @property
     def nbytes(self) -> int:
         """Bytes of state: constant once B rows have been read."""
         arrays = [self._stored, self._numbers]
-        if self._landmarks is not None:
-            arrays += [self._landmarks, self._pp, self._pm]
+        if self._drawn is not None:
+            arrays += [self._drawn, self._pp, self._pm]
         return int(sum(a.nbytes for a in arrays))
