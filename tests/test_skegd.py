@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import time
 from typing import Any
@@ -9,18 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles import kernels as oracle_kernels
-from oracles.losses import LOSSES
-from oracles.skegd import SkeGD as Oracle
 
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.kernels import Gaussian
 from kernelstream.learners import NOGD, SkeGD
 from kernelstream.rows import as_rows
+from oracles import kernels as oracle_kernels
+from oracles.losses import LOSSES
+from oracles.skegd import SkeGD as Oracle
 
 GAMMA = 0.4
-SMALL: dict[str, Any] = {"budget": 16, "sketch_size": 13, "samples": 7, "rank": 4, "capacity": 24, "cycle": 5, "seed": 2}
+SMALL: dict[str, Any] = {
+    "budget": 16,
+    "sketch_size": 13,
+    "samples": 7,
+    "rank": 4,
+    "capacity": 24,
+    "cycle": 5,
+    "seed": 2,
+}
 
 
 def stream(n: int, task: str = "binary", seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +44,9 @@ def stream(n: int, task: str = "binary", seed: int = 0) -> tuple[np.ndarray, np.
 
 def learner(X: np.ndarray, task: str = "binary", dtype: Any = np.float64, **params: Any) -> SkeGD:
     made = SkeGD(**({"kernel": Gaussian(GAMMA), "eta": 0.3} | SMALL | params))
-    return made.start(X.shape[1], 3 if task == "multiclass" else 1, regression=task == "regression", dtype=dtype)
+    return made.start(
+        X.shape[1], 3 if task == "multiclass" else 1, regression=task == "regression", dtype=dtype
+    )
 
 
 CASES = [
@@ -63,7 +74,8 @@ def test_follows_algorithm_1(task: str, loss: str, transfer: str) -> None:
     expected = oracle.run(X, y, weights)
     np.testing.assert_allclose(ours.run(as_rows(X), y, weights), expected, atol=1e-7)
     np.testing.assert_allclose(ours.score(as_rows(X)), oracle.score(X), atol=1e-7)
-    assert oracle.refreshes > 15 and oracle.sketch.offered > len(oracle.sketch.stored)  # the reservoir was at work
+    assert oracle.refreshes > 15
+    assert oracle.sketch.offered > len(oracle.sketch.stored)  # the reservoir was at work
 
 
 @pytest.mark.parametrize("transfer", ["paper", "lstsq"])
@@ -71,10 +83,13 @@ def test_every_round_a_refresh(transfer: str) -> None:
     """rho = 1: line 14 as meant (t mod rho = 1 mod rho)."""
     X, y = stream(45)
     ours = learner(X, transfer=transfer, cycle=1, capacity=1000)
-    params = {name: value for name, value in SMALL.items() if name != "sketch_size"} | {"cycle": 1, "capacity": 1000}
+    params = {name: value for name, value in SMALL.items() if name != "sketch_size"} | {
+        "cycle": 1,
+        "capacity": 1000,
+    }
     oracle = Oracle(
-        kernel=oracle_kernels.gaussian(GAMMA), outputs=1, size=13, blocks=4, eta=0.3, lam=0.0, transfer=transfer,
-        loss=LOSSES["hinge"], **params,
+        kernel=oracle_kernels.gaussian(GAMMA), outputs=1, size=13, blocks=4, eta=0.3, lam=0.0,
+        transfer=transfer, loss=LOSSES["hinge"], **params,
     )  # fmt: skip
     expected = oracle.run(X, y)
     np.testing.assert_allclose(ours.run(as_rows(X), y), expected, atol=1e-7)
@@ -82,7 +97,7 @@ def test_every_round_a_refresh(transfer: str) -> None:
 
 
 def test_transfers_keep_what_they_say() -> None:
-    """At a refresh: paper keeps f(x_t) exactly with the smallest w; lstsq is the best fit on all stored examples."""
+    """At a refresh paper keeps f(x_t) with the smallest w; lstsq is the best fit on all stored examples."""
     X, y = stream(200)
     for transfer in ("paper", "lstsq"):
         model = learner(X, transfer=transfer, capacity=200)
@@ -103,20 +118,30 @@ def test_transfers_keep_what_they_say() -> None:
 @pytest.mark.parametrize("solver", ["exact", "randomized"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
-def test_chunks_sparsity_and_restoring_change_no_bit(task: str, dtype: Any, solver: str, transfer: str) -> None:
+def test_chunks_sparsity_and_restoring_change_no_bit(
+    task: str, dtype: Any, solver: str, transfer: str
+) -> None:
     X, y = stream(300, task)
     X = X.astype(dtype)
     weights = np.where(np.arange(300) % 7 == 2, 0.0, 1.0)
-    options: dict[str, Any] = {"solver": solver, "transfer": transfer, "kernel": None}  # a bandwidth set while warming up
+    options: dict[str, Any] = {
+        "solver": solver,
+        "transfer": transfer,
+        "kernel": None,
+    }  # a bandwidth set while warming up
     whole = learner(X, task, dtype, **options)
     expected = whole.run(as_rows(X), y, weights)
     parts = learner(X, task, dtype, **options)
     cuts = [0, 1, 2, 15, 16, 17, 30, 31, 60, 128, 129, 200, 299, 300]
     scores = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in itertools.pairwise(cuts):
         scores.append(parts.run(as_rows(X[start:stop]), y[start:stop], weights[start:stop]))
         saved = parts.state()
-        parts = pickle.loads(pickle.dumps(parts)) if stop % 2 else learner(X, task, dtype, **options).restore(saved)
+        parts = (
+            pickle.loads(pickle.dumps(parts))
+            if stop % 2
+            else learner(X, task, dtype, **options).restore(saved)
+        )
         for name, array in parts.state().items():
             np.testing.assert_array_equal(array, saved[name], err_msg=name)
     np.testing.assert_array_equal(np.vstack(scores), expected)
@@ -177,7 +202,9 @@ def test_scoring_changes_nothing() -> None:
 def test_new_features_and_classes() -> None:
     X, y = stream(300, "multiclass")
     model = KernelClassifier(SkeGD(**SMALL, eta=0.5))
-    late = np.concatenate([np.flatnonzero(y < 2)[:80], np.setdiff1d(np.arange(300), np.flatnonzero(y < 2)[:80])])
+    late = np.concatenate(
+        [np.flatnonzero(y < 2)[:80], np.setdiff1d(np.arange(300), np.flatnonzero(y < 2)[:80])]
+    )
     before = model.predict_then_learn(X[late], y[late])
     assert (before[150:] != y[late][150:]).mean() < 0.45
     wide = learner(X)
@@ -187,7 +214,9 @@ def test_new_features_and_classes() -> None:
     same = learner(X)
     same.run(as_rows(X[:150]), np.sign(y[:150] - 0.5))
     np.testing.assert_allclose(
-        wide.run(as_rows(padded[150:]), np.sign(y[150:] - 0.5)), same.run(as_rows(X[150:]), np.sign(y[150:] - 0.5)), atol=1e-8
+        wide.run(as_rows(padded[150:]), np.sign(y[150:] - 0.5)),
+        same.run(as_rows(X[150:]), np.sign(y[150:] - 0.5)),
+        atol=1e-8,
     )
 
 
@@ -207,8 +236,8 @@ def test_a_narrow_kernel_does_not_blow_up(transfer: str) -> None:
     X = rng.normal(size=(1500, 10))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     for seed in range(3):
-        model = learner(X, transfer=transfer, kernel=Gaussian(bandwidth=0.3), budget=60, sketch_size=None, samples=None,
-                        rank=None, capacity=None, seed=seed)  # fmt: skip
+        sizes: dict[str, Any] = dict.fromkeys(["sketch_size", "samples", "rank", "capacity"]) | {"budget": 60}
+        model = learner(X, transfer=transfer, kernel=Gaussian(bandwidth=0.3), seed=seed, **sizes)
         scores = model.run(as_rows(X), y)
         assert np.abs(scores).max() < 10
 

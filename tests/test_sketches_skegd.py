@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse
-from oracles.kernels import gaussian
-from oracles.skegd import Sketch, sjlt_row
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 from kernelstream.errors import CapacityError
 from kernelstream.kernels import Gaussian, Linear
 from kernelstream.sketches import SJLT, IncrementalNystrom, IncrementalSketch, ModifiedNystrom
 from kernelstream.sketches.incremental import map_matrix, sketched_solution
+from oracles.kernels import gaussian
+from oracles.skegd import Sketch, sjlt_row
 
 GAMMA = 0.3
 
 
 def rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    "sketch",
+    [SJLT(8, blocks=1), IncrementalSketch(20), IncrementalNystrom(20), ModifiedNystrom(10)],
+    ids=lambda sketch: type(sketch).__name__,
+)
+def test_are_scikit_learn_transformers(sketch: BaseEstimator) -> None:
+    check_estimator(sketch, on_skip=None)
 
 
 # ---- SJLT ----
@@ -39,12 +51,14 @@ def test_rows_are_those_of_the_definition(blocks: int) -> None:
 def test_size_is_rounded_down_and_never_below_a_column_a_block() -> None:
     assert SJLT(11, blocks=4).size == 8
     with pytest.raises(ValueError, match="at least blocks=4"):
-        SJLT(3, blocks=4)
+        SJLT(3, blocks=4).fit(rows(2))
+    with pytest.raises(ValueError, match="at least blocks=4"):
+        SJLT(3, blocks=4).rows([0])
 
 
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_lemma_1_mean_and_variance(blocks: int) -> None:
-    """E|S^T A|^2 = |A|^2; Var = (2 / s) sum_{i != j} (a_i . a_j)^2 exactly, which is at most (2 / s) |A|^4."""
+    """E|S^T A|^2 = |A|^2; Var = (2 / s) sum_{i != j} (a_i . a_j)^2 exactly, so <= (2 / s) |A|^4."""
     A, s, draws = rows(12, 3), 8, 20_000
     S = SJLT(s, blocks=blocks, seed=1).matrix(np.arange(12 * draws)).toarray().reshape(draws, 12, s)
     norms = np.einsum("tis,im->tsm", S, A).reshape(draws, -1)
@@ -61,7 +75,8 @@ def test_products_are_kept_in_the_mean() -> None:
     """E[S S^T] = I, also for rows far apart."""
     numbers = np.array([0, 1, 7, 10**9])
     mean = sum(
-        (S @ S.T for S in (SJLT(16, seed=seed).matrix(numbers).toarray() for seed in range(4000))), np.zeros((4, 4))
+        (S @ S.T for S in (SJLT(16, seed=seed).matrix(numbers).toarray() for seed in range(4000))),
+        np.zeros((4, 4)),
     )
     np.testing.assert_allclose(mean / 4000, np.eye(4), atol=0.03)
 
@@ -72,7 +87,9 @@ def test_transforms_features_dense_and_sparse(dtype: type) -> None:
     sjlt = SJLT(16).partial_fit(X[:5])
     S = sjlt.matrix(np.arange(50)).toarray()
     dense, sparse = sjlt.transform(X), sjlt.partial_fit(X).transform(scipy.sparse.csr_array(X))
-    assert dense.dtype == dtype and sparse.dtype == dtype and scipy.sparse.issparse(sparse)
+    assert dense.dtype == dtype
+    assert sparse.dtype == dtype
+    assert scipy.sparse.issparse(sparse)
     np.testing.assert_allclose(dense, X @ S, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sparse.toarray(), dense, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="50 features"):
@@ -92,9 +109,11 @@ def test_features_beyond_memory_cost_nothing() -> None:
 
 @pytest.mark.parametrize("capacity", [40, 1000], ids=["reservoir", "all stored"])
 def test_updates_equal_the_product_in_one_go(capacity: int) -> None:
-    """After hundreds of rank-1 changes, up and down, Phi_pp = S_p^T K S_p and Phi_pm = S_p^T K S_m to 1e-9."""
+    """After hundreds of rank-1 changes, Phi_pp = S_p^T K S_p and Phi_pm = S_p^T K S_m to 1e-9."""
     X = rows(600)
-    sketch = IncrementalSketch(30, sketch_size=22, samples=10, capacity=capacity, kernel=Gaussian(GAMMA), seed=3).fit(X)
+    sketch = IncrementalSketch(
+        30, sketch_size=22, samples=10, capacity=capacity, kernel=Gaussian(GAMMA), seed=3
+    ).fit(X)
     oracle = Sketch(kernel=Gaussian(GAMMA), size=22, samples=10, rank=6, blocks=4, capacity=capacity, seed=3)
     oracle.begin(list(X[:30]))
     taken = sum(oracle.offer(x) is not None for x in X[30:])
@@ -115,12 +134,15 @@ def test_the_reservoir_is_a_uniform_sample() -> None:
         sketch = IncrementalSketch(8, samples=4, capacity=24, kernel=Linear(), seed=seed).fit(X)
         landmarks = sketch.landmark_map()[0][:, 0].astype(int)
         stored = sketch.stored[:, 0].astype(int)
-        assert set(landmarks) <= set(stored) and len(set(stored)) == 24 and landmarks.max() < 8
+        assert set(landmarks) <= set(stored)
+        assert len(set(stored)) == 24
+        assert landmarks.max() < 8
         kept[stored] += 1
     expected = 200 * 20 / 96  # of the 96 that are no landmarks 20 are stored
     late = kept[8:]
     assert np.mean((late - expected) ** 2) / (expected * (1 - 20 / 96)) == pytest.approx(1, abs=0.5)
-    assert abs(late[:46].mean() - expected) < 3 and abs(late[46:].mean() - expected) < 3
+    assert abs(late[:46].mean() - expected) < 3
+    assert abs(late[46:].mean() - expected) < 3
 
 
 def test_with_s_p_the_identity_the_solution_is_the_modified_nystrom() -> None:
@@ -138,7 +160,7 @@ def test_with_s_p_the_identity_the_solution_is_the_modified_nystrom() -> None:
 
 
 def test_theorem_1_direction() -> None:
-    """The sketched error is never below the modified Nystrom's, close to it for s_p >> s_m, and falls with s_p."""
+    """The error is never below the modified Nystrom's, close to it for s_p >> s_m, and falls with s_p."""
     X = rows(400, 5)
     K = Gaussian(0.1)(X)
     drawn = np.arange(0, 400, 27)
@@ -153,14 +175,16 @@ def test_theorem_1_direction() -> None:
             found.append(np.sum((C @ F @ C.T - K) ** 2) / best)
         errors.append(np.median(found))
         assert min(found) >= 1 - 1e-9
-    assert all(a > b for a, b in zip(errors, errors[1:], strict=False)), errors
-    assert errors[-1] < 1.1 and errors[2] < 2, errors
+    assert all(a > b for a, b in itertools.pairwise(errors)), errors
+    assert errors[-1] < 1.1
+    assert errors[2] < 2
 
 
 def test_solvers_agree() -> None:
     X = rows(300)
     exact, randomized = (
-        IncrementalSketch(80, kernel=Gaussian(0.05), solver=solver).fit(X).approximate(X) for solver in ("exact", "randomized")
+        IncrementalSketch(80, kernel=Gaussian(0.05), solver=solver).fit(X).approximate(X)
+        for solver in ("exact", "randomized")
     )
     np.testing.assert_allclose(randomized, exact, atol=2e-3)
 
@@ -221,7 +245,9 @@ def test_no_landmark_sketch_beats_the_best_rank() -> None:
     X = rows(200, 3)
     K = Gaussian(GAMMA)(X)
     sketch = IncrementalSketch(200, rank=10, sketch_size=150, samples=40, kernel=Gaussian(GAMMA)).fit(X)
-    modified = ModifiedNystrom(40, rank=10, kernel=Gaussian(GAMMA)).fit(X)  # the same seed and rows: the same landmarks
+    modified = ModifiedNystrom(40, rank=10, kernel=Gaussian(GAMMA)).fit(
+        X
+    )  # the same seed and rows: the same landmarks
     np.testing.assert_array_equal(modified.landmark_map()[0], sketch.landmark_map()[0])
     values = np.sort(np.linalg.eigvalsh(K))[::-1]
     best = np.sum(values[10:] ** 2) / np.sum(K**2)

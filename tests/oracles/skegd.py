@@ -30,7 +30,9 @@ def sjlt_row(number: int, size: int, blocks: int, seed: int) -> Array:
     width = size // blocks
     for k in range(blocks):
         hashed = bits(seed, number, k)
-        row[k * width + math.floor(fraction(hashed) * width)] = (1.0 if hashed % 2 else -1.0) / math.sqrt(blocks)
+        row[k * width + math.floor(fraction(hashed) * width)] = (1.0 if hashed % 2 else -1.0) / math.sqrt(
+            blocks
+        )
     return row
 
 

@@ -1,14 +1,16 @@
 """Sketched online gradient descent (SkeGD): OGD over a feature map that follows the stream.
 
 Kernel gradient descent runs until B examples are stored (round T_0). From them the two sketches of
-`kernelstream.sketches.IncrementalSketch` and its map phi are made. Then, at every rho-th round t, x_t enters the sketches and
+`kernelstream.sketches.IncrementalSketch` and its map phi are made. Then, at every rho-th round t, x_t enters
+the sketches and
 
-    phi_{t+1}(x) = Q_t^T [k(x, x~_1), ..., k(x, x~_{s_m})]                                                       (line 17)
-    wbar_t = f_t(x_t) phi_{t+1}(x_t) / |phi_{t+1}(x_t)|^2        the smallest w that keeps one prediction         (line 18)
+    phi_{t+1}(x) = Q_t^T [k(x, x~_1), ..., k(x, x~_{s_m})],                                      (line 17)
+    wbar_t = f_t(x_t) phi_{t+1}(x_t) / |phi_{t+1}(x_t)|^2,                                       (line 18)
 
-and at all other rounds phi_{t+1} = phi_t and wbar_t = w_t. Every round ends with a gradient step on the regularised loss,
+the smallest w that keeps one prediction. At all other rounds phi_{t+1} = phi_t and wbar_t = w_t. Every round
+ends with a gradient step on the regularised loss, g its slope at wbar_t . phi_{t+1}(x_t):
 
-    w_{t+1} = (1 - eta lam) wbar_t - eta g phi_{t+1}(x_t),   g the slope of the loss at wbar_t . phi_{t+1}(x_t).   (line 23)
+    w_{t+1} = (1 - eta lam) wbar_t - eta g phi_{t+1}(x_t).                                       (line 23)
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ __all__ = ["SkeGD"]
 
 
 class SkeGD(NOGD):
-    """Sketched online gradient descent: a linear model over a kernel map that is refreshed as the stream goes on.
+    """Sketched online gradient descent: a linear model over a kernel map that follows the stream.
 
     Between refreshes a round costs what one of NOGD with ``samples`` landmarks does.
 
     Args:
         budget: how many examples start the sketch (B).
-        sketch_size: number of columns of the sketch (s_p), rounded down to a multiple of ``blocks``; by default 3 B / 4.
+        sketch_size: number of columns of the sketch (s_p), rounded down to a multiple of ``blocks``; by
+            default 3 B / 4.
         samples: how many landmarks (s_m); by default a fifth of the sketch size.
         rank: how many features (k); by default B / 10.
         blocks: nonzeros in a row of the SJLT (d).
@@ -41,21 +44,24 @@ class SkeGD(NOGD):
         capacity: how many examples the sketch stores at most; by default 2 B.
         eta: step size.
         lam: regularisation.
-        transfer: what the weights keep at a refresh: ``"paper"`` one prediction, as above; ``"lstsq"`` the predictions on all
-            stored examples, in the sense of least squares.
+        transfer: what the weights keep at a refresh: ``"paper"`` one prediction, as above; ``"lstsq"`` the
+            predictions on all stored examples, in the sense of least squares.
         loss: a loss or its name; by default hinge for classification and squared for regression.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the sketch.
         solver: how the sketches are decomposed, ``"exact"`` or ``"randomized"``.
 
     This differs from the paper in:
-        1. the sketch is made once, at the end of the round that stores the B-th example; Algorithm 1 makes it anew in every
-           later round (line 9), and does not learn from the first of them;
-        2. the sketch stores ``capacity`` examples at most, in a reservoir; a round whose example is not taken is no refresh;
-        3. ``cycle`` is a number of rounds, counted over rows learnt (weight > 0); the paper's is a share of a known T. Line 14
-           means rounds t = 1, 1 + rho, 1 + 2 rho, ... after T_0, so rho = 1 refreshes every round;
-        4. ``transfer="lstsq"``; and where the map hardly sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``, ``"paper"`` does the
-           same: line 18 would divide by nearly nothing (with a narrow kernel scores of 1e5 were seen);
+        1. the sketch is made once, at the end of the round that stores the B-th example; Algorithm 1 makes it
+           anew in every later round (line 9), and does not learn from the first of them;
+        2. the sketch stores ``capacity`` examples at most, in a reservoir; a round whose example is not taken
+           is no refresh;
+        3. ``cycle`` is a number of rounds, counted over rows learnt (weight > 0); the paper's is a share of a
+           known T. Line 14 means rounds t = 1, 1 + rho, 1 + 2 rho, ... after T_0, so rho = 1 refreshes every
+           round;
+        4. ``transfer="lstsq"``; and where the map hardly sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``,
+           ``"paper"`` does the same: line 18 would divide by nearly nothing (with a narrow kernel scores of
+           1e5 were seen);
         5. what `IncrementalSketch` lists: a pseudo-inverse of rank k, a symmetric decomposition.
 
     References:
@@ -177,7 +183,7 @@ class SkeGD(NOGD):
             self._carry(self._sketch.kernel_values(self._sketch.stored, self._points) @ old, slot)
 
     def _carry(self, values: Array, slot: int) -> None:
-        """Take the sketch's map, and weights that keep the model's values on the stored examples (or on the one in a slot)."""
+        """Take the sketch's map, and weights that keep the model's values on the stored examples."""
         landmarks, matrix = self._sketch.landmark_map()
         stored = self._sketch.stored
         features = self._sketch.kernel_values(stored, landmarks) @ matrix.T
@@ -195,7 +201,11 @@ class SkeGD(NOGD):
         return arrays
 
     def _load_core(self, arrays: State) -> None:
-        sketch = {name.removeprefix("sketch_"): arrays.pop(name) for name in list(arrays) if name.startswith("sketch_")}
+        sketch = {
+            name.removeprefix("sketch_"): arrays.pop(name)
+            for name in list(arrays)
+            if name.startswith("sketch_")
+        }
         self._rounds = int(arrays.pop("rounds")[0])
         if sketch:
             self._sketch.restore(sketch)

@@ -1,17 +1,22 @@
 """Incremental randomized sketching of a kernel matrix (IRS), in bounded memory.
 
-K is the kernel matrix of the examples sketched so far, S_p an SJLT with one row an example, S_m a sample of s_m of them:
+K is the kernel matrix of the examples sketched so far, S_p an SJLT with one row an example, S_m a sample of
+s_m of them:
 
     Phi_pp = S_p^T K S_p,   Phi_pm = S_p^T K S_m,   C_m = K S_m,
-    F_sk = argmin_F |S_p^T (C_m F C_m^T - K) S_p|_F^2 = Phi_pm^+ Phi_pp (Phi_pm^T)^+,          K ~ C_m F_sk C_m^T.    (1, 2)
+    F_sk = argmin_F |S_p^T (C_m F C_m^T - K) S_p|_F^2 = Phi_pm^+ Phi_pp (Phi_pm^T)^+,                 (2)
+    K ~ C_m F_sk C_m^T.                                                                               (1)
 
-A new example x with kernel values psi against the earlier ones, xi = k(x, x) and row s_p of S_p changes the sketches by
+A new example x with kernel values psi against the earlier ones, xi = k(x, x) and row s_p of S_p changes the
+sketches by
 
     Phi_pp += R + R^T + xi s_p s_p^T,   R = s_p psi^T S_p,       Phi_pm += s_p psi^T S_m
 
-(x is not sampled: the sample is fixed after the first B examples). With ``Phi_pp ~ V Sigma V^T`` of rank k,              (3)
+(x is not sampled: the sample is fixed after the first B examples). With the k largest eigenvalues of Phi_pp,
 
-    Q = Phi_pm^+ V Sigma^(1/2),   phi(x) = Q^T [k(x, x~_1), ..., k(x, x~_{s_m})],   k(x, x') ~ phi(x) . phi(x').       (4)
+    Phi_pp ~ V Sigma V^T,                                                                             (3)
+    Q = Phi_pm^+ V Sigma^(1/2),
+    phi(x) = Q^T [k(x, x~_1), ..., k(x, x~_{s_m})],   k(x, x') ~ phi(x) . phi(x').                    (4)
 """
 
 from __future__ import annotations
@@ -69,26 +74,27 @@ def map_matrix(pp: Array, pm: Array, rank: int, random: np.random.Generator | No
 
 
 def _range(A: Array, k: int, random: np.random.Generator) -> Array:
-    """An orthonormal basis that holds nearly all of A's k largest singular directions (Halko et al., two power steps)."""
-    basis = scipy.linalg.qr(A @ random.standard_normal((A.shape[1], min(*A.shape, k + 10))), mode="economic")[0]
+    """A basis of nearly all of A's k largest singular directions (Halko et al., two power steps)."""
+    basis = A @ random.standard_normal((A.shape[1], min(*A.shape, k + 10)))
     for _ in range(2):
-        basis = scipy.linalg.qr(A @ (A.T @ basis), mode="economic")[0]
-    made: Array = basis
-    return made
+        basis = A @ (A.T @ np.linalg.qr(basis)[0])
+    return np.linalg.qr(basis)[0]
 
 
 class IncrementalSketch(_LandmarkSketch):
-    """Features from two sketches of the kernel matrix, kept up to date by rank-1 changes (the SkeGD paper's IRS).
+    """Features from two sketches of the kernel matrix, kept up to date by rank-1 changes (IRS).
 
-    The first B rows are stored and ``samples`` of them drawn as landmarks, for good. Of the later rows, every ``cycle``-th is
-    offered to the sketch, until ``capacity`` examples are in it. From then on the stored examples other than the landmarks are
-    a uniform sample (reservoir) of all such examples offered: each new one is taken with the probability that makes it so, in
-    place of a random one, which leaves the sketches by the same rank-1 changes with the opposite sign. So memory and the work
-    for a row never depend on how many came before, and the sketches always equal the products over the examples stored.
+    The first B rows are stored and ``samples`` of them drawn as landmarks, for good. Of the later rows, every
+    ``cycle``-th is offered to the sketch, until ``capacity`` examples are in it. From then on the stored
+    examples other than the landmarks are a uniform sample (reservoir) of all such examples offered: each new
+    one is taken with the probability that makes it so, in place of a random one, which leaves the sketches by
+    the same rank-1 changes with the opposite sign. So memory and the work for a row never depend on how many
+    came before, and the sketches always equal the products over the examples stored.
 
     Args:
         budget: how many first rows the landmarks are drawn from (B).
-        sketch_size: number of columns of the SJLT (s_p), rounded down to a multiple of ``blocks``; by default 3 B / 4.
+        sketch_size: number of columns of the SJLT (s_p), rounded down to a multiple of ``blocks``; by default
+            3 B / 4.
         samples: how many landmarks (s_m); by default B / 2.
         rank: how many features (k); by default B / 5.
         blocks: nonzeros in a row of the SJLT (d).
@@ -100,10 +106,11 @@ class IncrementalSketch(_LandmarkSketch):
 
     This differs from the paper in:
         1. the capacity and the reservoir: the paper stores every example it sketched, without end;
-        2. the pseudo-inverse of Phi_pm is cut to rank k, our reading of the paper's "randomized SVD for the pseudoinverse".
-           Uncut, it blows up the noise of the sketch: on german (bandwidth 2, B = 100) the relative kernel error is 0.29
-           uncut, 0.11 at rank k, and no other rank does better;
-        3. Phi_pp is decomposed as the symmetric positive matrix it is: negative eigenvalues, from rounding, become zero;
+        2. the pseudo-inverse of Phi_pm is cut to rank k, our reading of the paper's "randomized SVD for the
+           pseudoinverse". Uncut, it blows up the noise of the sketch: on german (bandwidth 2, B = 100) the
+           relative kernel error is 0.29 uncut, 0.11 at rank k, and no other rank does better;
+        3. Phi_pp is decomposed as the symmetric positive matrix it is: negative eigenvalues, from rounding,
+           become zero;
         4. before B rows have been read, the map is that of the rows read.
 
     References:
@@ -174,12 +181,12 @@ class IncrementalSketch(_LandmarkSketch):
     def _reset(self, width: int, dtype: Any) -> None:
         self.check()
         self._stored = np.zeros((self._capacity, width), dtype)
-        self._numbers = np.zeros(self._capacity, np.int64)  # of the stored examples among those offered: their rows of S_p
+        self._numbers = np.zeros(self._capacity, np.int64)  # the stored examples' rows of S_p
         self._count = 0
         self._offered = 0
         self._seen = 0
         self._drawn: Array | None = None  # slots of the landmarks; they are never replaced
-        self._matrix: Array | None = None
+        self._made = []
 
     def _read(self, rows: Any) -> None:
         at = 0
@@ -193,13 +200,11 @@ class IncrementalSketch(_LandmarkSketch):
             self.offer(rows.part(i, i + 1).array()[0])
         self._seen += rows.n - at
 
-    def landmark_map(self) -> tuple[Array, Array]:
-        """Landmarks and ``Q^T``."""
+    def _make_map(self) -> tuple[Array, Array]:
         drawn, pp, pm = self._initial() if self._drawn is None else (self._drawn, self._pp, self._pm)
-        if self._matrix is None:
-            random = np.random.Generator(np.random.Philox(key=[self.seed, self._offered]))
-            self._matrix = map_matrix(pp, pm, self._n_features_out, random if self.solver == "randomized" else None)
-        return self._stored[drawn], self._matrix
+        random = np.random.Generator(np.random.Philox(key=[self.seed, self._offered]))
+        matrix = map_matrix(pp, pm, self._n_features_out, random if self.solver == "randomized" else None)
+        return self._stored[drawn], matrix
 
     # ---- the sketches; SkeGD uses these too ----
 
@@ -212,7 +217,7 @@ class IncrementalSketch(_LandmarkSketch):
         return self
 
     def offer(self, row: Array) -> int | None:
-        """Offer an example to the sketch; its slot among the stored ones, or None if the reservoir did not take it."""
+        """Offer an example; its slot among the stored ones, or None if the reservoir does not take it."""
         number, slot = self._offered, self._count
         self._offered += 1
         if self._count == self._capacity:
@@ -225,7 +230,7 @@ class IncrementalSketch(_LandmarkSketch):
         self._numbers[slot] = number
         self._count = max(self._count, slot + 1)
         self._change(slot, 1.0)
-        self._matrix = None
+        self._made.clear()
         return slot
 
     @property
@@ -249,7 +254,7 @@ class IncrementalSketch(_LandmarkSketch):
         self._numbers[self._count : self._count + n] = np.arange(self._offered, self._offered + n)
         self._count += n
         self._offered += n
-        self._matrix = None
+        self._made.clear()
 
     def _begin(self) -> None:
         self._drawn, self._pp, self._pm = self._initial()
@@ -263,13 +268,13 @@ class IncrementalSketch(_LandmarkSketch):
         return drawn, half @ S, np.ascontiguousarray(half[:, drawn])
 
     def _change(self, slot: int, sign: float) -> None:
-        """Add the example in a slot to the sketches, or take it out: the rank-1 modifications of Section 3."""
+        """Add the example in a slot to the sketches, or take it out, by Section 3's rank-1 changes."""
         row = self.stored[slot : slot + 1]
-        psi = self.kernel_values(row, self.stored)[0]
+        psi = self.kernel_values(row, self.stored)[0].copy()
         xi, psi[slot] = psi[slot], 0.0
         columns, values = self._sjlt.rows(self._numbers[: self._count])
         own, s_p = columns[slot], sign * values[slot]  # all other entries of this row of S_p are zero
-        u = np.bincount(columns.ravel(), (values * psi[:, None]).ravel(), minlength=len(self._pp))  # S_p^T psi
+        u = np.bincount(columns.ravel(), (values * psi[:, None]).ravel(), len(self._pp))  # S_p^T psi
         self._pp[own] += s_p[:, None] * u
         self._pp[:, own] += u[:, None] * s_p
         self._pp[np.ix_(own, own)] += xi * s_p[:, None] * values[slot]

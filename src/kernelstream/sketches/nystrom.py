@@ -25,10 +25,10 @@ Array = NDArray[Any]
 
 
 def nystrom_map(K: Array, rank: int) -> tuple[Array, Array]:
-    """The Nystrom map of landmarks with kernel matrix ``K = V D V^T``, cut to the ``rank`` largest eigenvalues.
+    """The Nystrom map of landmarks with kernel matrix ``K = V D V^T``, cut to the largest eigenvalues.
 
-    Returns ``D^-1/2 V^T`` (kernel values to features) and ``D^1/2 V^T`` (coefficients of landmarks to weights of features).
-    Directions with an eigenvalue below 1e-10 of the largest get zero rows.
+    Returns ``D^-1/2 V^T`` (kernel values to features) and ``D^1/2 V^T`` (coefficients of landmarks to weights
+    of features). Directions with an eigenvalue below 1e-10 of the largest get zero rows.
 
     >>> to_features, to_weights = nystrom_map(np.eye(2) * 4.0, 1)
     >>> np.abs(to_features).round(3).max(), np.abs(to_weights).round(3).max()
@@ -39,11 +39,14 @@ def nystrom_map(K: Array, rank: int) -> tuple[Array, Array]:
     eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
     good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
     roots = np.sqrt(np.where(good, eigenvalues, 1.0))
-    return np.where(good, 1 / roots, 0.0)[:, None] * vectors.T, np.where(good, roots, 0.0)[:, None] * vectors.T
+    rows = vectors.T * good[:, None]
+    return rows / roots[:, None], rows * roots[:, None]
 
 
 class _LandmarkSketch(KernelSketch):
     """A sketch with features ``M k(x)``, k the kernel values against landmarks."""
+
+    _made: list[tuple[Array, Array]]  # the map, once it has been asked for; emptied by every change
 
     @property
     @abstractmethod
@@ -51,8 +54,14 @@ class _LandmarkSketch(KernelSketch):
         """How many features."""
 
     @abstractmethod
-    def landmark_map(self) -> tuple[Array, Array]:
+    def _make_map(self) -> tuple[Array, Array]:
         """Landmarks and M; rows that M lacks are zero features."""
+
+    def landmark_map(self) -> tuple[Array, Array]:
+        """Landmarks and the matrix M from kernel values to features."""
+        if not self._made:
+            self._made.append(self._make_map())
+        return self._made[0]
 
     def _features(self, rows: Any) -> Array:
         landmarks, matrix = self.landmark_map()
@@ -62,7 +71,7 @@ class _LandmarkSketch(KernelSketch):
 
 
 class IncrementalNystrom(_LandmarkSketch):
-    """Nystrom features on the first B rows of a stream, fixed from then on (the SkeGD paper's INys, the map of NOGD).
+    """Nystrom features on the first B rows of a stream, fixed from then on (INys; the map of NOGD).
 
     Args:
         budget: how many landmarks (B).
@@ -94,36 +103,36 @@ class IncrementalNystrom(_LandmarkSketch):
         if self.rank is not None:
             check_integer("rank", self.rank, low=1, high=self.budget)
         self._points = np.empty((0, width), dtype)
-        self._matrix: Array | None = None
+        self._made = []
 
     def _read(self, rows: Any) -> None:
         wanted = min(rows.n, self.budget - len(self._points))
         if wanted:
             self._points = np.vstack([self._points, rows.part(0, wanted).array()])
-            self._matrix = None
+            self._made.clear()
 
-    def landmark_map(self) -> tuple[Array, Array]:
-        """Landmarks and the matrix from kernel values to features."""
-        if self._matrix is None:
-            self._matrix = nystrom_map(self.kernel_(self._points, self._points), self._n_features_out)[0]
-        return self._points, self._matrix
+    def _make_map(self) -> tuple[Array, Array]:
+        return self._points, nystrom_map(self.kernel_(self._points, self._points), self._n_features_out)[0]
 
 
 class ModifiedNystrom(_LandmarkSketch):
-    """The modified Nystrom (or prototype) model: the best ``C F C^T`` on all rows read. A batch method, to compare with.
+    """The modified Nystrom (or prototype) model: the best ``C F C^T`` on all rows read. A batch method.
 
-    With an orthonormal basis U of C's columns, ``C F C^T = U (U^T K U) U^T``, so the ``rank`` largest eigenvalues of the middle
-    give its best approximation of that rank, and clipping the negative ones (rounding) the features.
+    With an orthonormal basis U of C's columns, ``C F C^T = U (U^T K U) U^T``, so the ``rank`` largest
+    eigenvalues of the middle give its best approximation of that rank, and clipping the negative ones
+    (rounding) the features.
 
     Args:
         samples: how many landmarks, drawn uniformly from the rows read.
         rank: how many features; by default as many as landmarks.
-        max_size: how many rows at most; the whole kernel matrix is computed, so memory grows with their square.
+        max_size: how many rows at most; the whole kernel matrix is computed, so memory grows with their
+            square.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the draw.
 
     References:
-        Wang and Zhang, "Improving CUR matrix decomposition and the Nystrom approximation via adaptive sampling", JMLR 14, 2013.
+        Wang and Zhang, "Improving CUR matrix decomposition and the Nystrom approximation via adaptive
+        sampling", JMLR 14, 2013.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> bool(ModifiedNystrom(samples=50).fit(X).relative_error(X) < 0.01)
@@ -131,7 +140,13 @@ class ModifiedNystrom(_LandmarkSketch):
     """
 
     def __init__(
-        self, samples: int = 50, *, rank: int | None = None, max_size: int = 10_000, kernel: Any = None, seed: int = 0
+        self,
+        samples: int = 50,
+        *,
+        rank: int | None = None,
+        max_size: int = 10_000,
+        kernel: Any = None,
+        seed: int = 0,
     ) -> None:
         self.samples = samples
         self.rank = rank
@@ -150,27 +165,24 @@ class ModifiedNystrom(_LandmarkSketch):
         check_integer("max_size", self.max_size, low=1)
         check_integer("seed", self.seed, low=0, high=2**64 - 1)
         self._rows = np.empty((0, width), dtype)
-        self._made: tuple[Array, Array] | None = None
+        self._made = []
 
     def _read(self, rows: Any) -> None:
         if len(self._rows) + rows.n > self.max_size:
             raise CapacityError(
-                f"ModifiedNystrom holds at most max_size={self.max_size} rows, and {len(self._rows) + rows.n} have come: "
-                "raise max_size or use IncrementalSketch, which is bounded"
+                f"ModifiedNystrom holds at most max_size={self.max_size} rows and got "
+                f"{len(self._rows) + rows.n}: raise max_size or use IncrementalSketch, which is bounded"
             )
         self._rows = np.vstack([self._rows, rows.array()])
-        self._made = None
+        self._made.clear()
 
-    def landmark_map(self) -> tuple[Array, Array]:
-        """Landmarks and the matrix from kernel values to features."""
-        if self._made is None:
-            drawn = sampled(len(self._rows), self.samples, self.seed)
-            K = np.asarray(self.kernel_(self._rows, self._rows), np.float64)
-            U, singular, Vt = cut_svd(K[:, drawn])
-            values, vectors = np.linalg.eigh(U.T @ ((K + K.T) / 2) @ U)
-            values, vectors = values[::-1][: self._n_features_out], vectors[:, ::-1][:, : self._n_features_out]
-            self._made = self._rows[drawn], (np.sqrt(np.maximum(values, 0))[:, None] * vectors.T / singular) @ Vt
-        return self._made
+    def _make_map(self) -> tuple[Array, Array]:
+        drawn = sampled(len(self._rows), self.samples, self.seed)
+        K = np.asarray(self.kernel_(self._rows, self._rows), np.float64)
+        U, singular, Vt = cut_svd(K[:, drawn])
+        values, vectors = np.linalg.eigh(U.T @ ((K + K.T) / 2) @ U)
+        values, vectors = values[::-1][: self._n_features_out], vectors[:, ::-1][:, : self._n_features_out]
+        return self._rows[drawn], (np.sqrt(np.maximum(values, 0))[:, None] * vectors.T / singular) @ Vt
 
 
 def sampled(n: int, samples: int, seed: int) -> Array:
@@ -183,7 +195,7 @@ def sampled(n: int, samples: int, seed: int) -> Array:
 
 
 def cut_svd(A: Array, rank: int | None = None) -> tuple[Array, Array, Array]:
-    """The ``rank`` largest singular values (by default all) above 1e-10 of the largest: ``A ~ U diag(s) V^T``.
+    """``A ~ U diag(s) V^T`` of the ``rank`` largest singular values (None: all) above 1e-10 of the largest.
 
     >>> cut_svd(np.diag([2.0, 1e-20]))[1].tolist()
     [2.0]

@@ -1,9 +1,9 @@
 """The sparser Johnson-Lindenstrauss transform, in its block form, with rows made when they are asked for.
 
-    S = [S_1, ..., S_d] in R^{n x s},   [S_k]_{i, h_k(i)} = sigma_k(i) in {-1/sqrt(d), +1/sqrt(d)},   zero elsewhere,
+    S = [S_1, ..., S_d] in R^{n x s},   [S_k]_{i, h_k(i)} = sigma_k(i) in {-1/sqrt(d), 1/sqrt(d)},  else zero,
 
-with hash functions ``h_k: {0, 1, ...} -> {0, ..., s/d - 1}``. One block (d = 1) is the Count Sketch. For every A,
-``E |S^T A|_F^2 = |A|_F^2`` and ``Var |S^T A|_F^2 <= (2 / s) |A|_F^4`` (Lemma 1 of the SkeGD paper).
+with hash functions ``h_k: {0, 1, ...} -> {0, ..., s/d - 1}``. One block (d = 1) is the Count Sketch. For
+every A, ``E |S^T A|_F^2 = |A|_F^2`` and ``Var |S^T A|_F^2 <= (2 / s) |A|_F^4`` (Lemma 1 of the SkeGD paper).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _mix(z: Array) -> Array:
 
 
 def hashed(seed: int, *counters: ArrayLike) -> Array:
-    """64 bits for each element of the counters (whole numbers >= 0, broadcast): a pure function of them and the seed.
+    """64 bits for each element of the counters (whole numbers >= 0, broadcast) and the seed.
 
     >>> bool(hashed(0, 3)[()] == hashed(0, [2, 3])[1])
     True
@@ -51,12 +51,12 @@ def uniform(bits: Array) -> Array:
     return made
 
 
-class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random projection with a few nonzeros a row (SJLT); with one block, the Count Sketch.
 
-    As a transformer it takes rows x to ``S^T x``: features are hashed into ``n_components`` signed sums, inner products and
-    norms are kept in the mean. `rows` gives rows of S by their numbers, for sketches whose rows are the examples of a stream.
-    Nothing is stored: row i is a hash of the seed, i and the block.
+    As a transformer it takes rows x to ``S^T x``: features are hashed into ``n_components`` signed sums,
+    inner products and norms are kept in the mean. `rows` gives rows of S by their numbers, for sketches whose
+    rows are the examples of a stream. Nothing is stored: row i is a hash of the seed, i and the block.
 
     Args:
         n_components: number of columns (s), rounded down to a multiple of ``blocks``.
@@ -64,7 +64,8 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         seed: of the hash functions.
 
     This differs from the paper in:
-        1. the hash functions are splitmix64 of (seed, row, block), not members of a family with proven independence.
+        1. the hash functions are splitmix64 of (seed, row, block), not members of a family with proven
+           independence.
 
     References:
         Kane and Nelson, "Sparser Johnson-Lindenstrauss transforms", JACM 61, 2014.
@@ -80,7 +81,6 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.n_components = n_components
         self.blocks = blocks
         self.seed = seed
-        self.check()
 
     def check(self) -> None:
         """Raise ``ValueError`` if a parameter is out of range."""
@@ -88,17 +88,19 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         check_integer("n_components", self.n_components, low=1)
         if self.n_components < self.blocks:
             raise ValueError(
-                f"n_components must be at least blocks={self.blocks} (each block needs a column), got {self.n_components}"
+                f"n_components must be at least blocks={self.blocks} (each block needs a column), "
+                f"got {self.n_components}"
             )
         check_integer("seed", self.seed, low=0, high=2**64 - 1)
 
     @property
     def size(self) -> int:
         """Number of columns in use (s): a multiple of ``blocks``."""
+        self.check()
         return self.n_components // self.blocks * self.blocks
 
     def rows(self, numbers: ArrayLike) -> tuple[Array, Array]:
-        """The nonzeros of the rows with these numbers: columns and values, each ``(n, blocks)``, one column a block.
+        """The nonzeros of the rows with these numbers: columns and values, each ``(n, blocks)``.
 
         >>> columns, values = SJLT(8, blocks=2).rows([0, 5])
         >>> columns.shape, sorted(set(abs(values).ravel().round(4).tolist()))
@@ -108,14 +110,16 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         bits = hashed(self.seed, np.asarray(numbers)[:, None], blocks)
         width = self.size // self.blocks
         columns = blocks * width + (uniform(bits) * width).astype(np.int64)
-        values = np.where(bits & np.uint64(1), 1.0, -1.0) / np.sqrt(self.blocks)  # the lowest bit is not used above
+        # the lowest bit has no part in `uniform`
+        values = np.where(bits & np.uint64(1), 1.0, -1.0) / np.sqrt(self.blocks)
         return columns, values
 
     def matrix(self, numbers: ArrayLike) -> Any:
         """The rows with these numbers, as a SciPy CSR array ``(n, size)``."""
         columns, values = self.rows(numbers)
         starts = np.arange(len(columns) + 1) * self.blocks
-        return scipy.sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=(len(columns), self.size))
+        shape = (len(columns), self.size)
+        return scipy.sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=shape)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the number of features."""
@@ -136,7 +140,8 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         X = self._validated(X, reset=False)
         if not scipy.sparse.issparse(X):
             return X @ self.matrix(np.arange(X.shape[1])).astype(X.dtype)
-        used, columns = np.unique(X.indices, return_inverse=True)  # rows of S for features that occur, however many there are
+        # rows of S for features that occur, however many there are
+        used, columns = np.unique(X.indices, return_inverse=True)
         compact = scipy.sparse.csr_array((X.data, columns, X.indptr), shape=(X.shape[0], len(used)))
         return (compact @ self.matrix(used).astype(X.dtype)).tocsr()
 
