@@ -19,6 +19,7 @@ from kernelstream.learners.projectron import Projectron, ProjectronPP
 from kernelstream.learners.projka import ProjKA
 from kernelstream.learners.prosnkons import ProsNKons
 from kernelstream.learners.rrf import RRF
+from kernelstream.learners.skegd import SkeGD
 
 __all__ = [
     "BOGD",
@@ -44,6 +45,7 @@ __all__ = [
     "ProsNKons",
     "RBP",
     "RRF",
+    "SkeGD",
     "SketchedKONS",
     "TruncatedKOGD",
 ]

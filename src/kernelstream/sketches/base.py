@@ -50,6 +50,8 @@ class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _learn(self, X: Any, *, new: bool) -> Self:
         rows = checked_rows(self, X, reset=new)
         if new:
+            if rows.n == 0:
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required to fit.")
             kernel = as_kernel(self.kernel)
             if isinstance(kernel, Kernel) and not kernel.settled:
                 kernel = kernel.settle(rows.part(0, min(rows.n, 128)).array())
@@ -57,6 +59,11 @@ class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.kernel_ = kernel
         self._read(rows)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def transform(self, X: Any) -> Array:
         """Features of the rows."""

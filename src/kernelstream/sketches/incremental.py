@@ -1,0 +1,317 @@
+"""Incremental randomized sketching of a kernel matrix (IRS), in bounded memory.
+
+K is the kernel matrix of the examples sketched so far, S_p an SJLT with one row an example, S_m a sample of
+s_m of them:
+
+    Phi_pp = S_p^T K S_p,   Phi_pm = S_p^T K S_m,   C_m = K S_m,
+    F_sk = argmin_F |S_p^T (C_m F C_m^T - K) S_p|_F^2 = Phi_pm^+ Phi_pp (Phi_pm^T)^+,                 (2)
+    K ~ C_m F_sk C_m^T.                                                                               (1)
+
+A new example x with kernel values psi against the earlier ones, xi = k(x, x) and row s_p of S_p changes the
+sketches by
+
+    Phi_pp += R + R^T + xi s_p s_p^T,   R = s_p psi^T S_p,       Phi_pm += s_p psi^T S_m
+
+(x is not sampled: the sample is fixed after the first B examples). With the k largest eigenvalues of Phi_pp,
+
+    Phi_pp ~ V Sigma V^T,                                                                             (3)
+    Q = Phi_pm^+ V Sigma^(1/2),
+    phi(x) = Q^T [k(x, x~_1), ..., k(x, x~_{s_m})],   k(x, x') ~ phi(x) . phi(x').                    (4)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelstream.kernels import as_kernel
+from kernelstream.sketches.nystrom import _LandmarkSketch, cut_svd, sampled
+from kernelstream.sketches.sjlt import SJLT, hashed, uniform
+from kernelstream.validate import check_choice, check_integer
+
+__all__ = ["IncrementalSketch", "map_matrix", "sketched_solution"]
+
+Array = NDArray[Any]
+State = dict[str, Array]
+
+
+def sketched_solution(pp: Array, pm: Array, rank: int | None = None) -> Array:
+    """F_sk of Eq. 2, with the pseudo-inverse cut to a rank.
+
+    >>> sketched_solution(np.diag([4.0, 1.0]), np.diag([2.0, 1.0])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    U, singular, Vt = cut_svd(pm, rank)
+    inverse = (Vt.T / singular) @ U.T
+    made: Array = inverse @ pp @ inverse.T
+    return made
+
+
+def map_matrix(pp: Array, pm: Array, rank: int, random: np.random.Generator | None = None) -> Array:
+    """``Q^T`` of Eq. 4, ``rank x s_m``, by exact decompositions, or randomized ones if ``random`` is given.
+
+    >>> np.abs(map_matrix(np.diag([4.0, 1.0]), np.diag([2.0, 1.0]), 1)).round(6).tolist()
+    [[1.0, 0.0]]
+    """
+    pp = (pp + pp.T) / 2
+    k = min(rank, len(pp))
+    if random is None:
+        values, vectors = scipy.linalg.eigh(pp, subset_by_index=[len(pp) - k, len(pp) - 1])
+        U, singular, Vt = cut_svd(pm, rank)
+    else:
+        basis = _range(pp, k, random)
+        values, vectors = np.linalg.eigh(basis.T @ pp @ basis)
+        values, vectors = values[-k:], basis @ vectors[:, -k:]
+        basis = _range(pm, rank, random)
+        U, singular, Vt = cut_svd(basis.T @ pm, rank)
+        U = basis @ U
+    matrix = np.zeros((rank, pm.shape[1]))
+    matrix[:k] = (np.sqrt(np.maximum(values, 0))[:, None] * (vectors.T @ U) / singular) @ Vt
+    return matrix
+
+
+def _range(A: Array, k: int, random: np.random.Generator) -> Array:
+    """A basis of nearly all of A's k largest singular directions (Halko et al., two power steps)."""
+    basis = A @ random.standard_normal((A.shape[1], min(*A.shape, k + 10)))
+    for _ in range(2):
+        basis = A @ (A.T @ np.linalg.qr(basis)[0])
+    return np.linalg.qr(basis)[0]
+
+
+class IncrementalSketch(_LandmarkSketch):
+    """Features from two sketches of the kernel matrix, kept up to date by rank-1 changes (IRS).
+
+    The first B rows are stored and ``samples`` of them drawn as landmarks, for good. Of the later rows, every
+    ``cycle``-th is offered to the sketch, until ``capacity`` examples are in it. From then on the stored
+    examples other than the landmarks are a uniform sample (reservoir) of all such examples offered: each new
+    one is taken with the probability that makes it so, in place of a random one, which leaves the sketches by
+    the same rank-1 changes with the opposite sign. So memory and the work for a row never depend on how many
+    came before, and the sketches always equal the products over the examples stored.
+
+    Args:
+        budget: how many first rows the landmarks are drawn from (B).
+        sketch_size: number of columns of the SJLT (s_p), rounded down to a multiple of ``blocks``; by default
+            3 B / 4.
+        samples: how many landmarks (s_m); by default B / 2.
+        rank: how many features (k); by default B / 5.
+        blocks: nonzeros in a row of the SJLT (d).
+        cycle: every how many rows one is offered to the sketch (rho).
+        capacity: how many examples are stored at most; by default 2 B.
+        solver: how the sketches are decomposed, ``"exact"`` or ``"randomized"``.
+        kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
+        seed: of the SJLT, the landmarks, the reservoir and the randomized solver.
+
+    This differs from the paper in:
+        1. the capacity and the reservoir: the paper stores every example it sketched, without end;
+        2. the pseudo-inverse of Phi_pm is cut to rank k, our reading of the paper's "randomized SVD for the
+           pseudoinverse". Uncut, it blows up the noise of the sketch: on german (bandwidth 2, B = 100) the
+           relative kernel error is 0.29 uncut, 0.11 at rank k, and no other rank does better;
+        3. Phi_pp is decomposed as the symmetric positive matrix it is: negative eigenvalues, from rounding,
+           become zero;
+        4. before B rows have been read, the map is that of the rows read.
+
+    References:
+        Zhang and Liao, "Incremental randomized sketching for online kernel learning", ICML 2019.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> sketch = IncrementalSketch(budget=100).fit(X)
+    >>> sketch.transform(X).shape, bool(sketch.relative_error(X) < 0.01)
+    ((500, 20), True)
+    """
+
+    def __init__(
+        self,
+        budget: int = 200,
+        *,
+        sketch_size: int | None = None,
+        samples: int | None = None,
+        rank: int | None = None,
+        blocks: int = 4,
+        cycle: int = 1,
+        capacity: int | None = None,
+        solver: str = "exact",
+        kernel: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.budget = budget
+        self.sketch_size = sketch_size
+        self.samples = samples
+        self.rank = rank
+        self.blocks = blocks
+        self.cycle = cycle
+        self.capacity = capacity
+        self.solver = solver
+        self.kernel = kernel
+        self.seed = seed
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if a parameter is out of range."""
+        check_integer("budget", self.budget, low=1)
+        check_integer("blocks", self.blocks, low=1)
+        if self.sketch_size is not None and self.sketch_size < self.blocks:
+            raise ValueError(f"sketch_size must be at least blocks={self.blocks}, got {self.sketch_size}")
+        check_integer("samples", self._samples, low=1, high=self.budget)
+        check_integer("rank", self._n_features_out, low=1, high=self._sjlt.size)
+        check_integer("cycle", self.cycle, low=1)
+        check_integer("capacity", self._capacity, low=self.budget)
+        check_choice("solver", self.solver, ["exact", "randomized"])
+
+    @property
+    def _sjlt(self) -> SJLT:
+        size = max(self.blocks, 3 * self.budget // 4) if self.sketch_size is None else self.sketch_size
+        return SJLT(size, blocks=self.blocks, seed=self.seed)
+
+    @property
+    def _samples(self) -> int:
+        return max(1, self.budget // 2) if self.samples is None else self.samples
+
+    @property
+    def _n_features_out(self) -> int:
+        return max(1, self.budget // 5) if self.rank is None else self.rank
+
+    @property
+    def _capacity(self) -> int:
+        return 2 * self.budget if self.capacity is None else self.capacity
+
+    # ---- the stream ----
+
+    def _reset(self, width: int, dtype: Any) -> None:
+        self.check()
+        self._stored = np.zeros((self._capacity, width), dtype)
+        self._numbers = np.zeros(self._capacity, np.int64)  # the stored examples' rows of S_p
+        self._count = 0
+        self._offered = 0
+        self._seen = 0
+        self._drawn: Array | None = None  # slots of the landmarks; they are never replaced
+        self._made = []
+
+    def _read(self, rows: Any) -> None:
+        at = 0
+        if self._drawn is None:
+            at = min(rows.n, self.budget - self._count)
+            self._store(rows.part(0, at).array())
+            if self._count == self.budget:
+                self._begin()
+        # rows are counted from the first after the B that were stored
+        for i in range(at + (-self._seen) % self.cycle, rows.n, self.cycle):
+            self.offer(rows.part(i, i + 1).array()[0])
+        self._seen += rows.n - at
+
+    def _make_map(self) -> tuple[Array, Array]:
+        drawn, pp, pm = self._initial() if self._drawn is None else (self._drawn, self._pp, self._pm)
+        random = np.random.Generator(np.random.Philox(key=[self.seed, self._offered]))
+        matrix = map_matrix(pp, pm, self._n_features_out, random if self.solver == "randomized" else None)
+        return self._stored[drawn], matrix
+
+    # ---- the sketches; SkeGD uses these too ----
+
+    def begin(self, points: Array) -> Self:
+        """Start anew with the first B examples and a kernel that has all its parameters."""
+        self._reset(points.shape[1], points.dtype)
+        self.kernel_ = as_kernel(self.kernel)
+        self._store(points)
+        self._begin()
+        return self
+
+    def offer(self, row: Array) -> int | None:
+        """Offer an example; its slot among the stored ones, or None if the reservoir does not take it."""
+        number, slot = self._offered, self._count
+        self._offered += 1
+        if self._count == self._capacity:
+            place = int(uniform(hashed(self.seed, number, 0, 2)) * (number + 1 - len(self._landmark_slots)))
+            if place >= self._capacity - len(self._landmark_slots):
+                return None
+            slot = int(np.delete(np.arange(self._capacity), self._landmark_slots)[place])
+            self._change(slot, -1.0)
+        self._stored[slot] = row
+        self._numbers[slot] = number
+        self._count = max(self._count, slot + 1)
+        self._change(slot, 1.0)
+        self._made.clear()
+        return slot
+
+    @property
+    def stored(self) -> Array:
+        """The examples stored, in double precision."""
+        return self._stored[: self._count].astype(np.float64, copy=False)
+
+    def sketches(self) -> tuple[Array, Array]:
+        """Phi_pp and Phi_pm."""
+        return self._initial()[1:] if self._drawn is None else (self._pp, self._pm)
+
+    @property
+    def _landmark_slots(self) -> Array:
+        if self._drawn is None:
+            raise ValueError(f"the sketch has read {self._count} rows and begins with budget={self.budget}")
+        return self._drawn
+
+    def _store(self, points: Array) -> None:
+        n = len(points)
+        self._stored[self._count : self._count + n] = points
+        self._numbers[self._count : self._count + n] = np.arange(self._offered, self._offered + n)
+        self._count += n
+        self._offered += n
+        self._made.clear()
+
+    def _begin(self) -> None:
+        self._drawn, self._pp, self._pm = self._initial()
+
+    def _initial(self) -> tuple[Array, Array, Array]:
+        """Slots of landmarks, and sketches of the examples stored, in one go."""
+        K = self.kernel_values(self.stored, self.stored)
+        drawn = sampled(self._count, self._samples, self.seed)
+        S = self._sjlt.matrix(self._numbers[: self._count])
+        half = S.T @ K
+        return drawn, half @ S, np.ascontiguousarray(half[:, drawn])
+
+    def _change(self, slot: int, sign: float) -> None:
+        """Add the example in a slot to the sketches, or take it out, by Section 3's rank-1 changes."""
+        row = self.stored[slot : slot + 1]
+        psi = self.kernel_values(row, self.stored)[0].copy()
+        xi, psi[slot] = psi[slot], 0.0
+        columns, values = self._sjlt.rows(self._numbers[: self._count])
+        own, s_p = columns[slot], sign * values[slot]  # all other entries of this row of S_p are zero
+        u = np.bincount(columns.ravel(), (values * psi[:, None]).ravel(), len(self._pp))  # S_p^T psi
+        self._pp[own] += s_p[:, None] * u
+        self._pp[:, own] += u[:, None] * s_p
+        self._pp[np.ix_(own, own)] += xi * s_p[:, None] * values[slot]
+        self._pm[own] += s_p[:, None] * psi[self._landmark_slots]
+
+    def kernel_values(self, X: Any, Y: Any) -> Array:
+        """Kernel values in double precision, whatever the rows' is."""
+        return np.asarray(self.kernel_(np.asarray(X, np.float64), np.asarray(Y, np.float64)), np.float64)
+
+    # ---- saving ----
+
+    def state(self) -> State:
+        """The sketch after its first B examples, as arrays."""
+        return {
+            "drawn": self._landmark_slots.copy(),
+            "stored": self._stored[: self._count].copy(),
+            "numbers": self._numbers[: self._count].copy(),
+            "counts": np.array([self._offered, self._seen], np.int64),
+            "pp": self._pp.copy(),
+            "pm": self._pm.copy(),
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what ``state`` of a sketch with the same parameters gave."""
+        self._reset(state["stored"].shape[1], state["stored"].dtype)
+        self.kernel_ = as_kernel(self.kernel)
+        self._count = len(state["stored"])
+        self._stored[: self._count] = state["stored"]
+        self._numbers[: self._count] = state["numbers"]
+        self._offered, self._seen = (int(n) for n in state["counts"])
+        self._drawn, self._pp, self._pm = (state[name].copy() for name in ("drawn", "pp", "pm"))
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state: constant once B rows have been read."""
+        arrays = [self._stored, self._numbers]
+        if self._drawn is not None:
+            arrays += [self._drawn, self._pp, self._pm]
+        return int(sum(a.nbytes for a in arrays))
