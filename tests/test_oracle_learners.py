@@ -286,6 +286,20 @@ def test_budget_of_one(name):
     np.testing.assert_allclose(learner.run(as_rows(X), y, w), want, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("budget", [4, 60])
+@pytest.mark.parametrize("task", ["binary", "three"])
+def test_margin_steps_of_projectron_pp(task, budget):
+    """Two columns, so that stored points nearly span the rest: every term of the step takes its turn."""
+    X, y, w = stream(task, n=120, d=2, seed=5)
+    learner = start("ProjectronPP", {"budget": budget, "eta": 0.5}, "gaussian", task, 2)
+    reference = oracle("ProjectronPP", {"budget": budget, "eta": 0.5}, "gaussian", task, learner)
+    want = reference.run(X, y, w)
+    np.testing.assert_allclose(learner.run(as_rows(X), y, w), want, rtol=1e-7, atol=1e-8)
+    assert (len(reference.points) == budget) == (budget == 4)
+    without = oracle("Projectron", {"budget": budget, "eta": 0.5}, "gaussian", task, learner).run(X, y, w)
+    assert np.abs(want - without).max() > 0.1
+
+
 # ---- classes that arrive late ----
 
 
@@ -348,5 +362,5 @@ def test_the_rows_before_a_full_store_are_learnt(name, options):
     np.testing.assert_allclose(learner.score(as_rows(X)), reference.score(X), rtol=1e-8, atol=1e-9)
 
 
-def test_every_learner_is_compared():
-    assert {name for name, _ in VARIANTS} == set(learners.__all__) - {"Learner"}
+def test_every_oracle_is_used():
+    assert {name for name, _ in VARIANTS} == set(oracles.__all__) <= set(learners.__all__)
