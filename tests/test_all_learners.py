@@ -32,6 +32,7 @@ from kernelstream.rows import as_rows
 SMALL = {
     "BOGD": {"budget": 5, "seed": 3},
     "BPAS": {"budget": 5},
+    "DualSGD": {"budget": 5, "n_components": 20, "neighbours": 3, "seed": 3},
     "FOGD": {"n_components": 20, "seed": 3},
     "Forgetron": {"budget": 5},
     "KOGD": {"lam": 0.01},
@@ -39,28 +40,33 @@ SMALL = {
     "KernelPerceptron": {},
     "LinearPA": {},
     "NOGD": {"budget": 12, "rank": 5},
+    "NOLANA": {"budget": 12, "rank": 5},
     "Projectron": {"budget": 5},
     "ProjectronPP": {"budget": 5},
     "RBP": {"budget": 5, "seed": 3},
+    "RRF": {"n_components": 20, "seed": 3},
     "TruncatedKOGD": {"budget": 5},
 }
 NAMES = [name for name in learners.__all__ if name != "Learner"]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
 RANDOM = [name for name in NAMES if "seed" in getattr(learners, name)().get_params()]
 
+#: The kernels of those that do not take all.
+KERNELS = {"DualSGD": (Gaussian, Laplacian), "FOGD": (Gaussian, Laplacian), "RRF": (Gaussian,)}
+
 each = pytest.mark.parametrize("name", NAMES)
 
 
 def test_every_learner_is_in_the_suite():
     assert sorted(SMALL) == sorted(NAMES)
-    assert set(RANDOM) == {"BOGD", "FOGD", "RBP"}
+    assert set(RANDOM) == {"BOGD", "DualSGD", "FOGD", "RBP", "RRF"}
     assert set(NAMES) - set(BOUNDED) == {"KernelPerceptron", "KernelPA", "KOGD"}
 
 
 def small(name, kernel=None, **options):
     """A small learner; with the default kernel (median bandwidth) unless one is given."""
     if kernel is not None and name != "LinearPA":
-        options["kernel"] = kernel
+        options["kernel"] = kernel if isinstance(kernel, KERNELS.get(name, object)) else Gaussian(gamma=0.3)
     return getattr(learners, name)(**(SMALL[name] | options))
 
 
@@ -114,8 +120,6 @@ PARTITIONS = [[(0, 200)], cuts(200, 1), cuts(200, 2)]
 @each
 def test_chunks_equal_rows(name, kernel):
     """Learners: every kernel, precision, storage and task."""
-    if name == "FOGD" and isinstance(kernel, (Polynomial, Linear)):
-        kernel = Laplacian(gamma=0.2)
     step = (
         {"eta": 0.01}
         if "eta" in small(name).get_params() and isinstance(kernel, (Polynomial, Linear))
@@ -625,13 +629,13 @@ def test_single_precision_is_kept(name):
 @each
 def test_single_precision_takes_less_memory(name):
     X, y = data(n=300, d=40)
-    size = {"n_components": 160} if name == "FOGD" else {"budget": 160} if "budget" in SMALL[name] else {}
+    size = {"n_components": 160} if name in ("FOGD", "RRF") else {"budget": 160} if "budget" in SMALL[name] else {}
     single, double = (
         KernelClassifier(small(name, **size)).fit(Z, y).nbytes_ for Z in (X.astype(np.float32), X)
     )
     assert (
-        single < (0.95 if name.startswith("Projectron") else 0.65) * double
-    )  # Projectron's inverse stays in double
+        single < (0.95 if name.startswith(("Projectron", "NOLANA", "DualSGD")) else 0.65) * double
+    )  # what is factored stays in double
 
 
 @each
@@ -710,7 +714,7 @@ def test_a_callable_kernel_does_not_deadlock_with_readers():
     assert done.is_set()
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("FOGD", "LinearPA")])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in (*KERNELS, "LinearPA")])
 def test_a_kernel_that_raises_leaves_a_usable_model(name):
     class Faulty:
         calls, fails = 0, -1
@@ -791,8 +795,6 @@ def test_unit_weights_change_nothing(name):
 )
 @each
 def test_huge_values_never_give_nan(name, kernel, scale):
-    if name == "FOGD" and isinstance(kernel, (Linear, Polynomial)):
-        kernel = Laplacian(gamma=1.0)
     X, y = data(n=300, d=3)
     for sparse in (False, True):
         for targets in (y, y * scale):
