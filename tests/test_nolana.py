@@ -233,11 +233,12 @@ def test_solvers_keep_the_eigenpairs_of_the_moved_landmarks(solver, gamma):
     )
 
 
-def test_rank2_is_not_scratch_in_disguise(monkeypatch):
+@pytest.mark.parametrize("kernel", [KERNEL, Polynomial(degree=2)])  # the polynomial's diagonal changes too
+def test_rank2_is_not_scratch_in_disguise(monkeypatch, kernel):
     import kernelstream.sketches.adaptive as adaptive
 
     rng = np.random.default_rng(0)
-    landmarks = Landmarks(KERNEL, rng.normal(size=(40, 3)), 15, "rank2", 2)
+    landmarks = Landmarks(kernel, rng.normal(size=(40, 3)), 15, "rank2", 2)
     monkeypatch.setattr(adaptive, "top_eigenpairs", None)  # nothing is decomposed anew
     for _ in range(300):
         landmarks.move(int(rng.integers(40)), rng.normal(size=3))

@@ -26,7 +26,7 @@ from kernelstream.validate import check_integer, check_number
 
 __all__ = ["DualSGD"]
 
-#: Losses whose slope has no bound, and their curvature: steps above 2 / curvature would make the model explode.
+#: Losses whose slope has no bound, and their curvature: with steps above 2 / curvature the model explodes.
 UNBOUNDED_SLOPES = {"squared": 1.0, "squared_hinge": 2.0}
 
 

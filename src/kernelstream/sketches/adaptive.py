@@ -26,7 +26,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelstream._core import core
-from kernelstream.kernels import core_options
+from kernelstream.kernels import Gaussian, core_options
 from kernelstream.rows import as_rows
 from kernelstream.sketches.base import KernelSketch
 from kernelstream.validate import check_choice, check_integer, check_number
@@ -217,13 +217,11 @@ class Landmarks:
         """
         if epsilon != "auto":
             return float(epsilon), 0.0, 1.0, 1.0
-        points = self.points.astype(np.float64)
-        squares = np.sum(points**2, axis=1)
-        distances = squares[:, None] + squares[None, :] - 2 * points @ points.T
+        distances = Gaussian(gamma=1.0)._matrix(self.points, None, measures=True)
         np.fill_diagonal(distances, np.inf)
         nearest = distances.min(axis=1)
-        nearest = nearest[(nearest > 1e-12 * squares.max()) & np.isfinite(nearest)]
-        start = float(np.quantile(nearest, 1 - AUTO_SHARE)) if len(nearest) else float(squares.max()) or 1.0
+        nearest = nearest[(nearest > 0) & np.isfinite(nearest)]
+        start = float(np.quantile(nearest, 1 - AUTO_SHARE)) if len(nearest) else 1.0
         up, down = np.exp(AUTO_STEP * (1 - AUTO_SHARE)), np.exp(-AUTO_STEP * AUTO_SHARE)
         return start, 1e-12 * start, float(up), float(down)
 
