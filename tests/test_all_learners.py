@@ -50,7 +50,7 @@ SMALL = {
 }
 NAMES = [name for name in learners.__all__ if name != "Learner"]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
-OWN_KERNEL = {"LinearPA", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel: it is fixed, or what they choose
+OWN_KERNEL = {"LinearPA", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel
 RANDOM = [name for name in NAMES if "seed" in getattr(learners, name)().get_params()]
 
 each = pytest.mark.parametrize("name", NAMES)
