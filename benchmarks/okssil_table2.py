@@ -2,7 +2,7 @@
 
 Run from the project's root, with KERNELSTREAM_DATA naming the folder of the data sets:
 
-    python benchmarks/okssil_table2.py > docs/results/okssil.md
+    python benchmarks/okssil_table2.py
 
 The paper's protocol: random permutations of the whole set; B = 150 below 10^4 rows and 200 above; nu = 0.9,
 s = 3, rho_t = 1/t, Omega = bandwidths 2^-6.5 to 2^5.5, the first bandwidth drawn from 2^2.5 ... 2^5.5; the

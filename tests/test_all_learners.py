@@ -58,7 +58,7 @@ SMALL = {
 TWO_CLASSES = {"KONS", "ProsNKons", "SketchedKONS"}
 NAMES = [name for name in learners.__all__ if name != "Learner" and name not in TWO_CLASSES]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
-OWN_KERNEL = {"LinearPA", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel: it is fixed, or what they choose
+OWN_KERNEL = {"LinearPA", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel
 RANDOM = [name for name in NAMES if "seed" in getattr(learners, name)().get_params()]
 
 #: Learners that factor a matrix, and keep it in double whatever the data.

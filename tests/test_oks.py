@@ -425,10 +425,11 @@ def test_predicting_uses_up_no_draw_of_oks() -> None:
 # ---- growth ----
 
 
-@pytest.mark.parametrize(
-    "learner", [OKLGD(gamma=0.5, loss="squared", max_size=70), OKS([0.5, 1.0], loss="squared", max_size=70)]
-)
-def test_growing_learners_stop_and_name_the_bounded_one(learner: Any) -> None:
+@pytest.mark.parametrize("grows", ["OKLGD", "OKS"])
+def test_growing_learners_stop_and_name_the_bounded_one(grows: str) -> None:
+    learner: Any = OKLGD(gamma=0.5, loss="squared", max_size=70)
+    if grows == "OKS":
+        learner = OKS([0.5, 1.0], loss="squared", max_size=70)
     X, y = stream(n=100)
     start(learner, X, "binary").run(as_rows(X[:70]), y[:70])
     assert learner.n_points == 70
