@@ -66,7 +66,7 @@ PAPER_2 = {
 
 
 def table_2(permutations: int) -> str:
-    """Relative errors, at the aligned bandwidth and at the one where INys comes nearest to the paper's."""
+    """Relative errors, at the aligned bandwidth and at one where INys is of the paper's order."""
     body = []
     for name, near in (("german.numer_scale", 2.0), ("svmguide3", 2.0**-1.5)):
         for sigma in (aligned_bandwidth(name), near):
@@ -105,8 +105,8 @@ def table_2(permutations: int) -> str:
     return (
         f"Relative error |K~ - K|^2 / |K|^2, {permutations} permutations; s_p = 3B/4, s_m = B/2, k = B/5, "
         "d = 4, every row sketched and stored (capacity = T), randomized solver. The first bandwidth of each "
-        "data set is the aligned one, the second the one of the grid at which INys comes nearest to the "
-        "paper's figures.\n\n" + markdown(head, body)
+        "data set is the aligned one, the second a narrower one at which INys is of "
+        "the paper's order.\n\n" + markdown(head, body)
     )
 
 
