@@ -454,7 +454,7 @@ def test_callable_kernels(name):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("scale", [1e-160, 1e80, 1e155])
 def test_huge_values_are_refused_and_leave_the_model_sound(name, scale):
-    """A kernel value beyond the range of floats is an error that names the row; the rows before stay learnt."""
+    """A kernel value beyond the range of floats is an error naming the row; the rows before stay learnt."""
     X, y = stream(80, seed=22)
     learner = clone(ALL[name]).set_params(kernel=POLY).start(3)
     learner.run(as_rows(X[:40]), y[:40])
