@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -10,7 +11,14 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
 
-from kernelstream import CapacityError, Gaussian, KernelClassifier, KernelRegressor, Polynomial
+from kernelstream import (
+    CapacityError,
+    Gaussian,
+    KernelClassifier,
+    KernelRegressor,
+    Polynomial,
+    ScoreOverflowError,
+)
 from kernelstream.learners import KONS, KRLS, ProsNKons, SketchedKONS
 from kernelstream.learners.kons import curvature_constant
 from kernelstream.rows import as_rows
@@ -441,3 +449,25 @@ def test_callable_kernels(name):
     _, compiled = run(clone(ALL[name]).set_params(kernel=POLY), X, y)
     _, called = run(clone(ALL[name]).set_params(kernel=lambda A, B: (0.7 * A @ B.T + 0.4) ** 2), X, y)
     np.testing.assert_allclose(called, compiled, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("scale", [1e-160, 1e80, 1e155])
+def test_huge_values_are_refused_and_leave_the_model_sound(name, scale):
+    """A kernel value beyond the range of floats is an error naming the row; the rows before stay learnt."""
+    X, y = stream(80, seed=22)
+    learner = clone(ALL[name]).set_params(kernel=POLY).start(3)
+    learner.run(as_rows(X[:40]), y[:40])
+    before = learner.score(as_rows(X))
+    if scale > 1e100:
+        with pytest.raises(ScoreOverflowError, match="row 0 "):
+            learner.run(as_rows(X[40:] * scale), y[40:])
+        np.testing.assert_array_equal(learner.score(as_rows(X)), before)
+    else:
+        with contextlib.suppress(ScoreOverflowError):
+            assert np.isfinite(learner.run(as_rows(X[40:] * scale), y[40:])).all()
+    assert np.isfinite(learner.score(as_rows(X))).all()
+    fresh = clone(learner).start(3)
+    with contextlib.suppress(ScoreOverflowError):
+        assert np.isfinite(fresh.run(as_rows(X * scale), y)).all()
+    assert np.isfinite(fresh.score(as_rows(X))).all()

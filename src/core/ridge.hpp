@@ -203,7 +203,7 @@ template <class T> class Dictionary {
   void read(const Rows<T>& rows) {
     for (int64_t i = 0; i < rows.n; ++i, ++seen) {
       double self = store.self(rows, i);
-      if (store.full() || !(self > 0)) continue;
+      if (store.full() || !(self > 0) || !std::isfinite(self)) continue;
       int64_t slot = store.count();
       const double* k = store.row(rows, i);
       if (sampled) {

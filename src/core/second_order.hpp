@@ -36,6 +36,7 @@ struct NewtonRound {
   }
   bool idle() const { return g == 0 && h == 0; }
   double gain() const { return eta * g * g; }                            // A grows by gain phi phi^T
+  bool sound(double tau) const { return std::isfinite(tau) && std::isfinite(step(tau, 0)); }
   double step(double tau, double gain_) const { return h / tau + g / (1 + gain_ * tau); }   // u shrinks by step q
 };
 
@@ -78,9 +79,8 @@ template <class T> class KernelNewton {
       NewtonRound round(u, set.C);
       out[i] = round.f;
       if (!std::isfinite(u)) why = Stop::not_finite;
-      else if (weight == 0 || learn(rows, i, k, round, targets[i], weight)) continue;
-      else why = Stop::full;
-      return i;
+      else if (weight != 0) why = learn(rows, i, k, round, targets[i], weight);
+      if (why != Stop::done) return i;
     }
     return rows.n;
   }
@@ -95,17 +95,19 @@ template <class T> class KernelNewton {
  private:
   double output(const double* k) const { return dot(weights.data(), k, store.lines()); }
 
-  bool learn(const Rows<T>& rows, int64_t i, const double* k, NewtonRound& round, double y, double weight) {
+  Stop learn(const Rows<T>& rows, int64_t i, const double* k, NewtonRound& round, double y, double weight) {
     double self = store.self(rows, i);
     round.observe(set, y, weight);
-    if (round.idle() || !(self > 0)) return true;
-    if (store.full()) return false;
+    if (round.idle() || self <= 0) return Stop::done;
+    if (store.full()) return Stop::full;
     int64_t slot = store.count();
     double scale = round.g * std::sqrt(round.eta), alpha = newton.ridge;
+    newton.solve(k);
+    double tau = newton.residual(self) / alpha;
+    if (!round.sound(tau) || !std::isfinite(scale * scale * self)) return Stop::not_finite;
     // A zero slope leaves A as it is, and then there is no coin to flip; a projection must be stored all the same.
     bool kept = round.g != 0 && (!sketched || sampler.flip(k, self, scale, slot, least));
-    newton.solve(k);
-    double tau = newton.residual(self) / alpha, step = round.step(tau, kept ? round.gain() : 0) / alpha;
+    double step = round.step(tau, kept ? round.gain() : 0) / alpha;
     const double* s = newton.back();
     for (int64_t j = 0; j < newton.size(); ++j)
       weights[size_t(newton.slots[size_t(j)])] += step * newton.scales[size_t(j)] * s[j];
@@ -113,7 +115,7 @@ template <class T> class KernelNewton {
     store.add(rows, i);
     grow_weights();
     weights[size_t(slot)] = -step;
-    return true;
+    return Stop::done;
   }
 };
 
@@ -168,14 +170,13 @@ template <class T> class EmbeddedNewton {
       double u = output(z), weight = sample_weights ? sample_weights[i] : 1.0;
       NewtonRound round(u, set.C);
       out[i] = round.f;
-      if (!std::isfinite(u)) {
+      if (std::isfinite(u) && weight == 0) return true;
+      round.observe(set, targets[i], weight);
+      if (!std::isfinite(u) || !std::isfinite(store.self(rows, i)) || !learn(z, round)) {
         why = Stop::not_finite;
         next = i;
         return false;
       }
-      if (weight == 0) return true;
-      round.observe(set, targets[i], weight);
-      if (!round.idle()) learn(z, round);
       if (!grow(rows, i, k)) return true;
       why = Stop::full;
       next = i + 1;
@@ -188,14 +189,17 @@ template <class T> class EmbeddedNewton {
   size_t lines() const { return size_t(stride() / kLine<double>); }
   double output(const double* z) const { return dot(weights.data(), z, lines()); }
 
-  void learn(const double* z, const NewtonRound& round) {
+  bool learn(const double* z, const NewtonRound& round) {
+    if (round.idle()) return true;
     for (int64_t f = 0; f < rank; ++f) step_[size_t(f)] = dot(inverse.data() + f * stride(), z, lines());
     double tau = dot(step_.data(), z, lines());
-    if (!(tau > 0)) return;                    // z = 0: the dictionary says nothing about this row
+    if (tau <= 0) return true;                 // z = 0: the dictionary says nothing about this row
+    if (!round.sound(tau)) return false;
     axpy(-round.step(tau, round.gain()), step_.data(), weights.data(), lines());
     double shrink = -round.gain() / (1 + round.gain() * tau);
     if (shrink != 0)
       for (int64_t f = 0; f < rank; ++f) axpy(shrink * step_[size_t(f)], step_.data(), inverse.data() + f * stride(), lines());
+    return true;
   }
 
   bool grow(const Rows<T>& rows, int64_t i, const double* k) {
@@ -275,7 +279,9 @@ template <class T> class RecursiveLeastSquares {
         double y = set.outputs == 1 ? targets[i] : c == int64_t(targets[i]) ? 1.0 : -1.0;
         errors[size_t(c)] = y - f[c];
       }
-      if (weight != 0) learn(rows, i, k, errors, weight);
+      if (weight == 0 || learn(rows, i, k, errors, weight)) continue;
+      why = Stop::not_finite;
+      return i;
     }
     return rows.n;
   }
@@ -285,9 +291,10 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t c = 0; c < set.outputs; ++c) f[c] = dot(weights[size_t(c)].data(), k, store.lines());
   }
 
-  void learn(const Rows<T>& rows, int64_t i, const double* k, const std::vector<double>& errors, double weight) {
+  bool learn(const Rows<T>& rows, int64_t i, const double* k, const std::vector<double>& errors, double weight) {
     double self = store.self(rows, i);
-    if (!(self > 0)) return;
+    if (self <= 0) return true;
+    if (!std::isfinite(self)) return false;
     factor.solve(k);
     double delta = factor.residual(self);
     const double* a = factor.back();           // K^-1 k
@@ -301,7 +308,7 @@ template <class T> class RecursiveLeastSquares {
       P[size_t(slot * stride() + slot)] = 1 / weight;
       factor.append(slot, 1, self);
       store.add(rows, i);
-      return;
+      return true;
     }
     int64_t n = store.count();
     for (int64_t j = 0; j < n; ++j) Pa_[size_t(j)] = dot(P.data() + j * stride(), a, lines);
@@ -310,6 +317,7 @@ template <class T> class RecursiveLeastSquares {
     factor.forward(Pa_.data());
     const double* step = factor.back();        // K^-1 P a
     for (size_t c = 0; c < weights.size(); ++c) axpy(scale * errors[c], step, weights[c].data(), lines);
+    return true;
   }
 
   Array<double> Pa_;

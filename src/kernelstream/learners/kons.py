@@ -34,7 +34,7 @@ A row of weight v has the loss ``v l``, so the slope ``v l'`` and the constant `
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -62,6 +62,9 @@ def curvature_constant(loss: Any, C: float, target: float = 0.0) -> float:
 
 class NewtonLearner(ExpansionLearner):
     """What KONS, Sketched-KONS and PROS-N-KONS share: a curved loss, scores in [-C, C], one output."""
+
+    #: Each class would need a second-order matrix of its own.
+    multiclass: ClassVar[bool] = False
 
     C: float
     alpha: float

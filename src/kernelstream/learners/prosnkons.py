@@ -60,7 +60,7 @@ class ProsNKons(NewtonLearner):
         embedding", NeurIPS 2017.
 
     >>> from kernelstream import KernelRegressor
-    >>> model = KernelRegressor(ProsNKons(alpha=0.1, max_size=20)).fit([[0.0], [1.0]] * 100, [-0.5, 0.5] * 100)
+    >>> model = KernelRegressor(ProsNKons(alpha=0.1, max_size=9)).fit([[0.0], [1.0]] * 100, [-0.5, 0.5] * 100)
     >>> model.predict([[0.0], [1.0]]).round(1).tolist()
     [-0.5, 0.5]
     """
