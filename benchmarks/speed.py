@@ -1,7 +1,8 @@
 """Microseconds per round, side by side with what a user would otherwise take.
 
 Every contender predicts each row and then learns it. All run in this one process, one thread, in turns; the best of the turns
-counts, in CPU time (one thread), which a busy machine disturbs least. Rows: D = 54 dense (covtype.binary, standardised; random rows without the data folder) and a9a as CSR.
+counts, in CPU time (one thread), which a busy machine disturbs least. Rows: D = 54 dense (covtype.binary,
+standardised; random rows without the data folder) and a9a as CSR.
 
     python benchmarks/speed.py [--rows 20000] [--turns 3] [--markdown FILE]
 """
@@ -100,7 +101,11 @@ def measure(jobs: dict[str, Job], turns: int) -> dict[str, float]:
 
 
 def table(title: str, best: dict[str, float], own: tuple[str, ...]) -> list[str]:
-    lines = [f"### {title}", "", "| contender | µs per round | " + " | ".join(f"times {o}" for o in own) + " |"]
+    lines = [
+        f"### {title}",
+        "",
+        "| contender | µs per round | " + " | ".join(f"times {o}" for o in own) + " |",
+    ]
     lines.append("|---|---|" + "---|" * len(own))
     for name, micros in best.items():
         ratios = " | ".join(f"{micros / best[o]:.1f}" for o in own)
@@ -124,7 +129,10 @@ def main() -> None:
     except FileNotFoundError:
         print("a9a left out: KERNELSTREAM_DATA does not name its folder")
 
-    lines = [f"CPU level {LEVEL}, {platform.processor() or platform.machine()}; best of {options.turns} turns.", ""]
+    lines = [
+        f"CPU level {LEVEL}, {platform.processor() or platform.machine()}; best of {options.turns} turns.",
+        "",
+    ]
     for title, X, y, gamma in streams:
         kernel = Gaussian(gamma=gamma)
         jobs = {

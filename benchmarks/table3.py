@@ -117,8 +117,14 @@ def main() -> None:
         rows = len(y) if name != "a9a" or options.a9a_rows is None else options.a9a_rows
         X, y = X[:rows], y[:rows]
         bandwidth = select_bandwidth(X[:1000], y[:1000])
-        lines += [f"### {name}, B = {budget}, {shuffles} shuffles, bandwidth {bandwidth:.4g} by alignment", ""]
-        lines += ["| learner | tuned | ours, all rounds | ours, without warm-up | paper |", "|---|---|---|---|---|"]
+        lines += [
+            f"### {name}, B = {budget}, {shuffles} shuffles, bandwidth {bandwidth:.4g} by alignment",
+            "",
+        ]
+        lines += [
+            "| learner | tuned | ours, all rounds | ours, without warm-up | paper |",
+            "|---|---|---|---|---|",
+        ]
         growing = ("KernelPerceptron", "KernelPA", "KOGD")
         for title, (learner, grid) in learners(budget, Gaussian(bandwidth=bandwidth)).items():
             few = 5000 if title in growing else len(y)  # tuning those without a budget on a prefix

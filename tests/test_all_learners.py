@@ -642,13 +642,17 @@ def test_single_precision_is_kept(name):
 @each
 def test_single_precision_takes_less_memory(name):
     X, y = data(n=300, d=40)
-    size = {"n_components": 160} if name in ("FOGD", "RRF") else {"budget": 160} if "budget" in SMALL[name] else {}
+    size = (
+        {"n_components": 160}
+        if name in ("FOGD", "RRF")
+        else {"budget": 160}
+        if "budget" in SMALL[name]
+        else {}
+    )
     single, double = (
         KernelClassifier(small(name, **size)).fit(Z, y).nbytes_ for Z in (X.astype(np.float32), X)
     )
-    assert (
-        single < (0.95 if name.startswith(DOUBLE) else 0.65) * double
-    )  # what is factored stays in double
+    assert single < (0.95 if name.startswith(DOUBLE) else 0.65) * double  # what is factored stays in double
 
 
 @each

@@ -14,7 +14,8 @@ from kernelstream.learners import NOGD, NOLANA
 from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
 from kernelstream.sketches import AdaptiveNystrom
-from kernelstream.sketches.adaptive import Landmarks, rank_one_eigenpairs, rank_two_eigenpairs, top_eigenpairs
+from kernelstream.sketches.adaptive import Landmarks, rank_one_eigenpairs, rank_two_eigenpairs
+from kernelstream.sketches.nystrom import top_eigenpairs
 from oracles import kernels as oracle_kernels
 from oracles.losses import LOSSES
 from oracles.nolana import NOLANA as OracleNOLANA

@@ -161,11 +161,13 @@ def settled_rows(make, X, y, w, move):
     """How many rows the oracle answers alike when the input moves by `move` (relative), and its scores."""
     want = make().run(X, y, w)
     rng = np.random.default_rng(1)
-    good = len(X)
-    scale = 1.0
-    for _ in range(2):
+    scale = max(1.0, np.abs(want).max(initial=0))
+    # a score, or the difference of two, that is zero but for rounding: its sign decides and means nothing
+    gaps = np.abs(np.hstack([want, *(want - np.roll(want, k, axis=1) for k in range(1, want.shape[1]))]))
+    ties = np.flatnonzero(((gaps > 0) & (gaps < 1e3 * move * scale)).any(axis=1))
+    good = min([len(X), *(ties + 1)])
+    for _ in range(4):
         moved = make().run(X * (1 + move * rng.uniform(-1, 1, X.shape)), y, w)
-        scale = max(scale, np.abs(want).max(initial=0))
         apart = np.flatnonzero(np.abs(moved - want).max(axis=1, initial=0) > 1e5 * move * scale)
         good = min([good, *apart])
     return good, want
@@ -253,7 +255,7 @@ def streams(draw, task):
     return X, y, w if draw(st.booleans()) else None
 
 
-@settings(max_examples=15, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(data=st.data())
 @each_variant
 def test_any_stream(name, options, data):

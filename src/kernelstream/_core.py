@@ -29,7 +29,9 @@ def _load() -> tuple[str, ModuleType]:
     if wanted and wanted not in usable:
         raise ImportError(f"KERNELSTREAM_CPU={wanted!r}: this machine runs {', '.join(usable) or 'none'}")
     if not usable:
-        raise ImportError("kernelstream's wheels need an x86-64-v2 processor (2009 or later); build it from source")
+        raise ImportError(
+            "kernelstream's wheels need an x86-64-v2 processor (2009 or later); build it from source"
+        )
     level = wanted or usable[-1]
     return level, importlib.import_module(f"kernelstream._core_{level}")
 

@@ -53,7 +53,14 @@ class _KernelEstimator(BaseEstimator):
         """Checked rows of X; a new model (``reset``) takes X's precision, a model at work keeps its own."""
         dtypes: list[type] = [np.float64, np.float32]
         X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=dtypes, order="C", ensure_all_finite=False, ensure_min_samples=0
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=dtypes,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
         )
         rows = as_rows(X, None if reset else self.learner_.dtype)
         check_finite(rows)
@@ -71,7 +78,9 @@ class _KernelEstimator(BaseEstimator):
         if isinstance(sample_weight, numbers.Real):
             weights = np.full(rows.n, weights.item())
         if weights.shape != (rows.n,):
-            raise ValueError(f"sample_weight has the shape {weights.shape}: {rows.n} rows need one weight each")
+            raise ValueError(
+                f"sample_weight has the shape {weights.shape}: {rows.n} rows need one weight each"
+            )
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(bad):
             raise ValueError(
@@ -103,7 +112,7 @@ def _started(
     return copy.start(width, outputs, regression=regression, dtype=dtype)
 
 
-class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]
+class KernelRegressor(RegressorMixin, _KernelEstimator):
     """Regression with a kernel machine learnt from a stream.
 
     Args:
@@ -162,7 +171,9 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]
 def _gives_probabilities(self: KernelClassifier) -> bool:
     if _is_logistic(getattr(self, "learner_", None) or self.learner):
         return True
-    raise AttributeError("predict_proba needs a learner with the logistic loss, such as NOGD(loss='logistic')")
+    raise AttributeError(
+        "predict_proba needs a learner with the logistic loss, such as NOGD(loss='logistic')"
+    )
 
 
 def _is_logistic(learner: Learner | None) -> bool:
@@ -170,7 +181,7 @@ def _is_logistic(learner: Learner | None) -> bool:
     return loss is not None and isinstance(as_loss(loss), Logistic)
 
 
-class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, _KernelEstimator):
     """Classification with a kernel machine learnt from a stream.
 
     Two classes use one score (positive: ``classes_[1]``), more classes one score each. Without ``classes`` in the first
@@ -258,7 +269,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
             raise NotFittedError("no row has been learnt yet, so there is no label to predict")
         return self.classes_[np.maximum(codes, 0)]
 
-    @available_if(_gives_probabilities)
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, one column a class; several classes: one-vs-rest, normalised. Needs the logistic loss."""
         check_is_fitted(self, "learner_")
@@ -294,8 +305,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         known, is_open = self._known_classes(classes, new, labels)
         if len(known) and len(labels) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
             if "O" not in (known.dtype.kind, labels.dtype.kind):
-                raise ValueError(f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}")
-        found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+                raise ValueError(
+                    f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}"
+                )
+        found, first = np.unique(labels, return_index=True)
         unknown = ~np.isin(found, known)
         if unknown.any() and not is_open:
             label = found[unknown][0]
@@ -313,7 +326,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         start = 0
         for stop, label in [*arrivals, (rows.n, None)]:
             segment = self._run_known(rows, labels, weights, start, stop)
-            if len(predicted) > start:  # the first row was a newcomer, scored already by the model that did not know it
+            if (
+                len(predicted) > start
+            ):  # the first row was a newcomer, scored already by the model that did not know it
                 segment = segment[1:]
             if label is not None:
                 segment = np.vstack([segment, self.learner_.score(rows.part(stop, stop + 1))])
@@ -333,7 +348,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         codes = np.searchsorted(self.classes_, labels[start:stop])
         part_weights = None if weights is None else np.ascontiguousarray(weights[start:stop])
         try:
-            return self.learner_.run(rows.part(start, stop), _targets(codes, len(self.classes_)), part_weights)
+            return self.learner_.run(
+                rows.part(start, stop), _targets(codes, len(self.classes_)), part_weights
+            )
         except (CapacityError, ScoreOverflowError) as error:
             raise error.moved(start) from None
 

@@ -34,7 +34,7 @@ class Kernel(BaseEstimator):
         return True
 
     def settle(self, X: Any) -> Self:
-        """This kernel with every parameter a number; those left open are set from the rows ``X``."""
+        """The kernel with every parameter a number; those left open are set from the rows ``X``."""
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -59,8 +59,14 @@ class Kernel(BaseEstimator):
         """Kernel values, or the distances or products behind them."""
         o = core_options(self)
         left = as_rows(X)
-        right = left if Y is None else as_rows(Y, dtype=np.float64 if type(left).__name__ == "Rows64" else np.float32)
-        made: Array = core.kernel_matrix(left, right, o["kernel"], o["gamma"], o["offset"], o["degree"], measures)
+        right = (
+            left
+            if Y is None
+            else as_rows(Y, dtype=np.float64 if type(left).__name__ == "Rows64" else np.float32)
+        )
+        made: Array = core.kernel_matrix(
+            left, right, o["kernel"], o["gamma"], o["offset"], o["degree"], measures
+        )
         return made
 
 
@@ -100,7 +106,9 @@ class _Radial(Kernel):
         self._check()
         if not self.settled:
             raise ValueError("the bandwidth is to be set from data: call settle(X) first, or give a number")
-        return {"gamma": float(self.gamma) if self.gamma is not None else self._gamma(float(self.bandwidth or 1))}
+        return {
+            "gamma": float(self.gamma) if self.gamma is not None else self._gamma(float(self.bandwidth or 1))
+        }
 
     def gradient(self, X: Any, Y: Any = None) -> dict[str, Array]:
         """Derivatives in ``gamma`` and in ``bandwidth``."""
@@ -118,7 +126,7 @@ class _Radial(Kernel):
 
     @staticmethod
     def _gamma_slope(gamma: float) -> float:
-        """d gamma / d bandwidth at this gamma."""
+        """D gamma / d bandwidth at this gamma."""
         raise NotImplementedError
 
 

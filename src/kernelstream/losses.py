@@ -34,7 +34,7 @@ class Loss(BaseEstimator):
 
     def value(self, f: ArrayLike, y: ArrayLike) -> Array:
         """The loss itself."""
-        return self._of(f, y)[0]
+        return self._of(f, y)[0].view()
 
     def slope(self, f: ArrayLike, y: ArrayLike) -> Array:
         """The derivative in ``f`` (a subgradient where there is none)."""

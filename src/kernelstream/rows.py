@@ -30,7 +30,12 @@ def as_rows(X: Any, dtype: Any = None) -> Any:
             csr = csr.copy() if csr is X else csr
             csr.sum_duplicates()
         values = np.ascontiguousarray(csr.data, dtype=dtype)
-        return kind.csr(values, csr.indices.astype(np.int32, copy=False), csr.indptr.astype(np.int64, copy=False), csr.shape[1])
+        return kind.csr(
+            values,
+            csr.indices.astype(np.int32, copy=False),
+            csr.indptr.astype(np.int64, copy=False),
+            csr.shape[1],
+        )
     return kind.dense(np.ascontiguousarray(X, dtype=dtype))
 
 

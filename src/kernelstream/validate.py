@@ -11,7 +11,13 @@ __all__ = ["check_choice", "check_integer", "check_number"]
 
 
 def check_number(
-    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False, finite: bool = True
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+    finite: bool = True,
 ) -> float:
     """A real number in ``[low, high]``, or in ``(low, high]`` if ``open_low``.
 

@@ -14,7 +14,7 @@ from kernelstream.learners.oklgd import OKLGD
 from kernelstream.learners.oks import OKS
 from kernelstream.learners.okssil import OKSSIL
 from kernelstream.learners.passive_aggressive import KernelPA, LinearPA
-from kernelstream.learners.perceptron import KernelPerceptron, RBP
+from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
 from kernelstream.learners.projka import ProjKA
 from kernelstream.learners.prosnkons import ProsNKons

@@ -97,12 +97,16 @@ class Learner(BaseEstimator):
         """Precision of state and arithmetic."""
         return self._dtype
 
-    def start(self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64) -> Self:
+    def start(
+        self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
+    ) -> Self:
         """Forget everything and get ready for rows of ``width`` features."""
         self.check()
         name = type(self).__name__
         if regression and not self.regression:
-            raise ValueError(f"{name} is a classifier and cannot do regression; NOGD, FOGD, BOGD, KOGD or KernelPA can")
+            raise ValueError(
+                f"{name} is a classifier and cannot do regression; NOGD, FOGD, BOGD, KOGD or KernelPA can"
+            )
         if not regression and not self.classification:
             raise ValueError(f"{name} does regression only")
         self._width, self._outputs, self._regression = int(width), int(outputs), bool(regression)
@@ -131,7 +135,9 @@ class Learner(BaseEstimator):
     def restore(self, state: State) -> Self:
         """Take over a state made by ``state`` of a learner with the same hyper-parameters."""
         width, outputs, regression, itemsize = (int(v) for v in state["shape"])
-        self.start(width, outputs, regression=bool(regression), dtype=np.float32 if itemsize == 4 else np.float64)
+        self.start(
+            width, outputs, regression=bool(regression), dtype=np.float32 if itemsize == 4 else np.float64
+        )
         self._load({name: array for name, array in state.items() if name != "shape"})
         return self
 
@@ -151,7 +157,9 @@ class Learner(BaseEstimator):
         state = self.state()
         for name, axis in self.output_axes.items():
             if name in state:
-                mixed = np.moveaxis(np.moveaxis(state[name], axis, -1) @ mix.astype(state[name].dtype), -1, axis)
+                mixed = np.moveaxis(
+                    np.moveaxis(state[name], axis, -1) @ mix.astype(state[name].dtype), -1, axis
+                )
                 state[name] = np.ascontiguousarray(mixed)
         if "warmup_targets" in state:
             state["warmup_targets"] = recode(state["warmup_targets"])
@@ -261,8 +269,13 @@ class KernelLearner(Learner):
         self._settled = self._settle(kept, targets)
         self._build_core()
         try:
-            self._run_core(as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0)
-        except (CapacityError, ScoreOverflowError):  # no room for these rows with the new bandwidth: stay with the old
+            self._run_core(
+                as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0
+            )
+        except (
+            CapacityError,
+            ScoreOverflowError,
+        ):  # no room for these rows with the new bandwidth: stay with the old
             self._settled = settled
             self._build_core()
             self._load_core(arrays)
@@ -317,7 +330,9 @@ class KernelLearner(Learner):
         if getattr(self, "loss", None) is not None:
             as_loss(self.loss)  # type: ignore[attr-defined]
 
-    def start(self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64) -> Self:
+    def start(
+        self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
+    ) -> Self:
         """Forget everything and get ready for rows of ``width`` features."""
         if getattr(self, "loss", None) is not None:
             loss = as_loss(self.loss)  # type: ignore[attr-defined]
@@ -341,7 +356,15 @@ class ExpansionLearner(KernelLearner):
         raise NotImplementedError
 
     def _build_core(self) -> None:
-        defaults: dict[str, Any] = {"eta": 0.0, "lam": 0.0, "C": 0.0, "clip": 0.0, "variant": "", "seed": 0, "grows": False}
+        defaults: dict[str, Any] = {
+            "eta": 0.0,
+            "lam": 0.0,
+            "C": 0.0,
+            "clip": 0.0,
+            "variant": "",
+            "seed": 0,
+            "grows": False,
+        }
         loss = self._loss()
         self._core = self._core_class("Expansion")(
             self.rule,

@@ -42,7 +42,13 @@ class KOGD(ExpansionLearner):
     bounded_alternative = "NOGD, BOGD or TruncatedKOGD"
 
     def __init__(
-        self, *, eta: float = 0.5, lam: float = 0.0, loss: Any = None, kernel: Any = None, max_size: int = 10_000
+        self,
+        *,
+        eta: float = 0.5,
+        lam: float = 0.0,
+        loss: Any = None,
+        kernel: Any = None,
+        max_size: int = 10_000,
     ) -> None:
         self.eta = eta
         self.lam = lam

@@ -1,11 +1,11 @@
 """Gradient descent on a linear model over an explicit feature map: FOGD (Fourier) and NOGD (Nystrom).
 
-    f_t(x) = w_t . z(x),      w_{t+1} = (1 - eta lam) w_t - eta g z(x_t),   g the slope of the loss at f_t(x_t).
+f_t(x) = w_t . z(x),      w_{t+1} = (1 - eta lam) w_t - eta g z(x_t),   g the slope of the loss at f_t(x_t).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,12 +46,19 @@ class FOGD(KernelLearner):
     [0, 1]
     """
 
-    feature_axes = {"warmup_rows": 1}
+    feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1}
 
     _core: Any
 
     def __init__(
-        self, n_components: int = 400, *, eta: float = 0.5, lam: float = 0.0, loss: Any = None, kernel: Any = None, seed: int = 0
+        self,
+        n_components: int = 400,
+        *,
+        eta: float = 0.5,
+        lam: float = 0.0,
+        loss: Any = None,
+        kernel: Any = None,
+        seed: int = 0,
     ) -> None:
         self.n_components = n_components
         self.eta = eta
@@ -130,7 +137,7 @@ class NOGD(KernelLearner):
     [0, 1]
     """
 
-    output_axes = {"weights": 1, "map_weights": 1}
+    output_axes: ClassVar[dict[str, int]] = {"weights": 1, "map_weights": 1}
 
     _expansion: Any
     _mapped: Any
@@ -243,12 +250,16 @@ class NOGD(KernelLearner):
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
-            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(arrays["matrix"]):
+            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(
+                arrays["matrix"]
+            ):
                 raise ValueError("the state does not fit this learner")
             self._map(arrays["points"], arrays["matrix"], arrays["map_weights"])
         else:
             points = as_rows(arrays["points"], self._dtype)
-            self._expansion.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
+            self._expansion.restore(
+                points, **{name: array for name, array in arrays.items() if name != "points"}
+            )
 
     @property
     def nbytes(self) -> int:

@@ -9,7 +9,7 @@ Regression: l is the epsilon-insensitive loss and y becomes the sign of the resi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,13 @@ class KernelPA(ExpansionLearner):
     pair_share = 0.5
 
     def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, kernel: Any = None, max_size: int = 10_000
+        self,
+        *,
+        variant: str = "PA-I",
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        kernel: Any = None,
+        max_size: int = 10_000,
     ) -> None:
         self.variant = variant
         self.C = C
@@ -68,7 +74,13 @@ class KernelPA(ExpansionLearner):
         check_integer("max_size", self.max_size, low=1)
 
     def _options(self) -> dict[str, Any]:
-        return {"budget": self.max_size, "grows": True, "variant": self.variant, "C": self.C, "loss_width": self.epsilon}
+        return {
+            "budget": self.max_size,
+            "grows": True,
+            "variant": self.variant,
+            "C": self.C,
+            "loss_width": self.epsilon,
+        }
 
 
 class LinearPA(Learner):
@@ -91,7 +103,7 @@ class LinearPA(Learner):
     """
 
     pair_share = 0.5
-    feature_axes = {"weights": 0}
+    feature_axes: ClassVar[dict[str, int]] = {"weights": 0}
 
     _core: Any
 

@@ -29,41 +29,15 @@ from kernelstream._core import core
 from kernelstream.kernels import Gaussian, core_options
 from kernelstream.rows import as_rows
 from kernelstream.sketches.base import KernelSketch
+from kernelstream.sketches.nystrom import nystrom_map, top_eigenpairs
 from kernelstream.validate import check_choice, check_integer, check_number
 
-__all__ = ["AdaptiveNystrom", "Landmarks", "nystrom_map", "top_eigenpairs"]
+__all__ = ["AdaptiveNystrom", "Landmarks"]
 
 Array = NDArray[Any]
 SOLVERS = ("scratch", "rank2", "warm")
-#: A direction is used if its eigenvalue is above this part of the largest.
-CUT = 1e-10
 #: ``epsilon="auto"``: the share of rows that shall move a landmark, and how fast the threshold follows.
 AUTO_SHARE, AUTO_STEP = 0.1, 0.05
-
-
-def top_eigenpairs(E: Array, rank: int) -> tuple[Array, Array]:
-    """The ``rank`` largest eigenvalues of a symmetric matrix, falling, and their vectors as columns.
-
-    >>> top_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0].tolist()
-    [3.0, 2.0]
-    """
-    values, vectors = np.linalg.eigh(E)
-    return np.ascontiguousarray(values[::-1][:rank]), np.ascontiguousarray(vectors[:, ::-1][:, :rank])
-
-
-def nystrom_map(values: Array, vectors: Array) -> tuple[Array, Array]:
-    """``(S^-1/2 U^T, S^1/2 U^T)`` of leading eigenpairs; both are zero in directions below the cut.
-
-    The first takes kernel values against the landmarks to features, the second kernel weights to feature
-    weights.
-
-    >>> nystrom_map(np.array([4.0, 0.0]), np.eye(2))[0].tolist()
-    [[0.5, 0.0], [0.0, 0.0]]
-    """
-    good = values > max(0.0, CUT * values[0])
-    roots = np.sqrt(np.where(good, values, 1.0))
-    features, lift = np.where(good, 1 / roots, 0.0), np.where(good, roots, 0.0)
-    return features[:, None] * vectors.T, lift[:, None] * vectors.T
 
 
 def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:

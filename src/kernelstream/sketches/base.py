@@ -18,7 +18,7 @@ __all__ = ["KernelSketch"]
 Array = NDArray[Any]
 
 
-class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A scikit-learn transformer z with ``z(x) . z(x')`` close to ``k(x, x')``, learnt from a stream by ``partial_fit``.
 
     Subclasses have a ``kernel`` parameter and write ``_reset``, ``_read`` and ``_features``.
@@ -37,7 +37,7 @@ class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @abstractmethod
     def _features(self, rows: Any) -> Array:
-        """z of rows, ``(n, features)``."""
+        """Z of rows, ``(n, features)``."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then read the rows in order, once."""

@@ -203,7 +203,7 @@ class IncrementalSketch(_LandmarkSketch):
 
     def _make_map(self) -> tuple[Array, Array]:
         drawn, pp, pm = self._initial() if self._drawn is None else (self._drawn, self._pp, self._pm)
-        random = np.random.Generator(np.random.Philox(key=[self.seed, self._offered]))
+        random = np.random.Generator(np.random.Philox(key=np.array([self.seed, self._offered], np.uint64)))
         matrix = map_matrix(pp, pm, self._n_features_out, random if self.solver == "randomized" else None)
         return self._stored[drawn], matrix
 

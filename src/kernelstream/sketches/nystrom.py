@@ -19,28 +19,38 @@ from kernelstream.sketches.base import KernelSketch
 from kernelstream.sketches.sjlt import hashed
 from kernelstream.validate import check_integer
 
-__all__ = ["IncrementalNystrom", "ModifiedNystrom", "nystrom_map"]
+__all__ = ["IncrementalNystrom", "ModifiedNystrom", "nystrom_map", "top_eigenpairs"]
 
 Array = NDArray[Any]
 
 
-def nystrom_map(K: Array, rank: int) -> tuple[Array, Array]:
-    """The Nystrom map of landmarks with kernel matrix ``K = V D V^T``, cut to the largest eigenvalues.
+#: A direction is used if its eigenvalue is above this part of the largest.
+CUT = 1e-10
 
-    Returns ``D^-1/2 V^T`` (kernel values to features) and ``D^1/2 V^T`` (coefficients of landmarks to weights
-    of features). Directions with an eigenvalue below 1e-10 of the largest get zero rows.
 
-    >>> to_features, to_weights = nystrom_map(np.eye(2) * 4.0, 1)
-    >>> np.abs(to_features).round(3).max(), np.abs(to_weights).round(3).max()
-    (np.float64(0.5), np.float64(2.0))
+def top_eigenpairs(E: Array, rank: int) -> tuple[Array, Array]:
+    """The ``rank`` largest eigenvalues of a symmetric matrix, falling, and their vectors as columns.
+
+    >>> top_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0].tolist()
+    [3.0, 2.0]
     """
-    K = np.asarray(K, np.float64)
-    eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
-    eigenvalues, vectors = eigenvalues[::-1][:rank], vectors[:, ::-1][:, :rank]
-    good = eigenvalues > max(0.0, 1e-10 * eigenvalues[0])
-    roots = np.sqrt(np.where(good, eigenvalues, 1.0))
-    rows = vectors.T * good[:, None]
-    return rows / roots[:, None], rows * roots[:, None]
+    values, vectors = np.linalg.eigh(E)
+    return np.ascontiguousarray(values[::-1][:rank]), np.ascontiguousarray(vectors[:, ::-1][:, :rank])
+
+
+def nystrom_map(values: Array, vectors: Array) -> tuple[Array, Array]:
+    """``(S^-1/2 U^T, S^1/2 U^T)`` of leading eigenpairs; both are zero in directions below the cut.
+
+    The first takes kernel values against the landmarks to features, the second kernel weights to feature
+    weights.
+
+    >>> nystrom_map(np.array([4.0, 0.0]), np.eye(2))[0].tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    good = values > max(0.0, CUT * values[0])
+    roots = np.sqrt(np.where(good, values, 1.0))
+    features, lift = np.where(good, 1 / roots, 0.0), np.where(good, roots, 0.0)
+    return features[:, None] * vectors.T, lift[:, None] * vectors.T
 
 
 class _LandmarkSketch(KernelSketch):
@@ -112,7 +122,8 @@ class IncrementalNystrom(_LandmarkSketch):
             self._made.clear()
 
     def _make_map(self) -> tuple[Array, Array]:
-        return self._points, nystrom_map(self.kernel_(self._points, self._points), self._n_features_out)[0]
+        K = np.asarray(self.kernel_(self._points, self._points), np.float64)
+        return self._points, nystrom_map(*top_eigenpairs((K + K.T) / 2, self._n_features_out))[0]
 
 
 class ModifiedNystrom(_LandmarkSketch):
