@@ -34,7 +34,7 @@ class Loss(BaseEstimator):
 
     def value(self, f: ArrayLike, y: ArrayLike) -> Array:
         """The loss itself."""
-        return self._of(f, y)[0].view()
+        return self._of(f, y)[0]
 
     def slope(self, f: ArrayLike, y: ArrayLike) -> Array:
         """The derivative in ``f`` (a subgradient where there is none)."""
@@ -44,11 +44,11 @@ class Loss(BaseEstimator):
         """The second derivative in ``f`` (0 at kinks)."""
         return self._of(f, y)[2]
 
-    def _of(self, f: ArrayLike, y: ArrayLike) -> Array:
+    def _of(self, f: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         scores, targets = np.broadcast_arrays(np.asarray(f, np.float64), np.asarray(y, np.float64))
         flat = core.loss_values(self.name, self.width, scores.ravel(), targets.ravel())
-        made: Array = flat.reshape((3, *scores.shape))
-        return made
+        value, slope, curvature = flat.reshape((3, *scores.shape))
+        return value, slope, curvature
 
 
 class Hinge(Loss):

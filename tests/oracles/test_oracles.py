@@ -103,7 +103,8 @@ def test_splitmix_is_the_published_generator() -> None:
     assert Splitmix(1234567).s == 6457827717110365317
     rng = Splitmix(3)
     draws = [rng.uniform() for _ in range(20000)]
-    assert min(draws) >= 0.0 and max(draws) < 1.0
+    assert min(draws) >= 0.0
+    assert max(draws) < 1.0
     assert np.mean(draws) == pytest.approx(0.5, abs=0.01)
     slots = [rng.slot(5) for _ in range(20000)]
     np.testing.assert_allclose(np.bincount(slots, minlength=5) / 20000, 0.2, atol=0.015)
@@ -199,7 +200,8 @@ def test_three_classes_keep_the_shape_and_learn(make: Callable[[int], Learner]) 
     y = np.argmax(X, axis=1).astype(float)
     learner = make(3)
     f = learner.run(X, y)
-    assert f.shape == (60, 3) and np.all(np.isfinite(f))
+    assert f.shape == (60, 3)
+    assert np.all(np.isfinite(f))
     new, _ = stream(400, seed=7)
     assert np.mean(np.argmax(learner.score(new), axis=1) == np.argmax(new, axis=1)) > 0.45  # chance: 1/3
     assert len(getattr(learner, "points", [])) == len(getattr(learner, "a", []))
@@ -414,7 +416,8 @@ def test_bogd_removal_is_unbiased(removal: str) -> None:
     )
     learner.run(X, y)
     p, a = learner.probabilities(), learner.a.copy()
-    assert np.sum(p) == pytest.approx(1.0) and np.all(p >= 0)
+    assert np.sum(p) == pytest.approx(1.0)
+    assert np.all(p >= 0)
     mean = np.zeros_like(a)
     for j in range(5):
         learner.a = a.copy()
@@ -454,7 +457,8 @@ def test_nogd_ignores_null_directions() -> None:
     X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     nogd = NOGD(kernel=K, outputs=1, budget=8, rank=8, loss=LOSSES["squared"], **OGD)
     nogd.run(X, y)
-    assert nogd.weights is not None and np.count_nonzero(nogd.weights) == 4
+    assert nogd.weights is not None
+    assert np.count_nonzero(nogd.weights) == 4
     features = np.array([nogd.features(x) for x in X])
     np.testing.assert_allclose(features @ features.T, K(X, X), atol=1e-8)
 

@@ -178,7 +178,7 @@ class Learner(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and, if started, the state's arrays: nothing else is pickled."""
-        kept = self.get_params(deep=False)
+        kept: dict[str, Any] = self.get_params(deep=False)
         return kept | {"_state": self.state()} if self.started else kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -223,8 +223,8 @@ class KernelLearner(Learner):
         """Predict then learn with the kernel ``self._settled``; ``first`` is the chunk's number of the first row."""
 
     def _build(self) -> None:
-        kernel = as_kernel(self.kernel)
-        is_open = isinstance(kernel, Kernel) and not kernel.settled
+        kernel: Any = as_kernel(self.kernel)
+        is_open = not self._given_settled()
         self._settled = type(kernel)(gamma=1 / max(1, self._width)) if is_open else kernel
         self._kept = ([], [], []) if is_open else None
         self._build_core()
@@ -259,8 +259,10 @@ class KernelLearner(Learner):
         assert self._kept is not None
         for i in learnt:
             row = rows.part(int(i), int(i) + 1).array()[0]
-            for store, value in zip(self._kept, (row, targets[i], weights[i]), strict=True):
-                store.append(value)
+            kept, kept_targets, kept_weights = self._kept
+            kept.append(row)
+            kept_targets.append(targets[i])
+            kept_weights.append(weights[i])
 
     def _settle_again(self) -> None:
         assert self._kept is not None
@@ -301,7 +303,8 @@ class KernelLearner(Learner):
 
     def _load(self, arrays: State) -> None:
         if "kernel" in arrays:
-            self._settled = type(as_kernel(self.kernel))(gamma=float(arrays["kernel"][0]))
+            kernel: Any = as_kernel(self.kernel)
+            self._settled = type(kernel)(gamma=float(arrays["kernel"][0]))
             self._build_core()
         if "warmup_rows" in arrays:
             kept = (arrays[f"warmup_{what}"] for what in ("rows", "targets", "weights"))
@@ -328,14 +331,14 @@ class KernelLearner(Learner):
 
     def _check_loss(self) -> None:
         if getattr(self, "loss", None) is not None:
-            as_loss(self.loss)  # type: ignore[attr-defined]
+            as_loss(self.loss)
 
     def start(
         self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
     ) -> Self:
         """Forget everything and get ready for rows of ``width`` features."""
         if getattr(self, "loss", None) is not None:
-            loss = as_loss(self.loss)  # type: ignore[attr-defined]
+            loss = as_loss(self.loss)
             task = "regression" if regression else "classification"
             if not (loss.regression if regression else loss.classification):
                 raise ValueError(f"the {loss.name} loss is not for {task}")

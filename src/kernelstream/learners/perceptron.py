@@ -4,7 +4,8 @@ On a mistake (margin m = y f(x_t) <= 0) the point is stored with weight y:
 
     f_{t+1} = f_t + y_t k(x_t, .)
 
-RBP does the same with at most B points: when full, a point drawn uniformly makes room first. Several classes: docs/conventions.md.
+RBP does the same with at most B points: when full, a point drawn uniformly makes room first. Several classes:
+docs/conventions.md.
 """
 
 from __future__ import annotations

@@ -181,8 +181,9 @@ class ModifiedNystrom(_LandmarkSketch):
     def _read(self, rows: Any) -> None:
         if len(self._rows) + rows.n > self.max_size:
             raise CapacityError(
-                f"ModifiedNystrom holds at most max_size={self.max_size} rows and got "
-                f"{len(self._rows) + rows.n}: raise max_size or use IncrementalSketch, which is bounded"
+                f"ModifiedNystrom holds at most max_size={self.max_size} rows and row {{row}} is one more: "
+                "raise max_size or use IncrementalSketch, which is bounded",
+                self.max_size - len(self._rows),
             )
         self._rows = np.vstack([self._rows, rows.array()])
         self._made.clear()
