@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from types import ModuleType
 
@@ -12,15 +13,14 @@ __all__ = ["LEVEL", "core", "levels"]
 
 
 def levels() -> list[str]:
-    """The levels that this machine can run, best last.
+    """The levels that this machine can run and that were compiled, best last.
 
     >>> len(levels()) >= 1
     True
     """
     found = _cpu.level()
-    if found == 0:
-        return ["plain"]
-    return [f"v{n}" for n in range(2, found + 1)]
+    runs = ["plain"] if found == 0 else [f"v{n}" for n in range(2, found + 1)]
+    return [level for level in runs if importlib.util.find_spec(f"kernelstream._core_{level}")]
 
 
 def _load() -> tuple[str, ModuleType]:
