@@ -162,14 +162,16 @@ def settled_rows(make, X, y, w, move):
     want = make().run(X, y, w)
     rng = np.random.default_rng(1)
     scale = max(1.0, np.abs(want).max(initial=0))
-    # a score, or the difference of two, that is zero but for rounding: its sign decides and means nothing
-    gaps = np.abs(np.hstack([want, *(want - np.roll(want, k, axis=1) for k in range(1, want.shape[1]))]))
-    ties = np.flatnonzero(((gaps > 0) & (gaps < 1e3 * move * scale)).any(axis=1))
-    good = min([len(X), *(ties + 1)])
+    good = len(X)
     for _ in range(4):
         moved = make().run(X * (1 + move * rng.uniform(-1, 1, X.shape)), y, w)
         apart = np.flatnonzero(np.abs(moved - want).max(axis=1, initial=0) > 1e5 * move * scale)
-        good = min([good, *apart])
+        # a score, or the difference of two, that is zero but for rounding: its sign decides and means nothing
+        others = [np.roll(moved, k, axis=1) for k in range(moved.shape[1])]
+        others[0] = np.zeros_like(moved)
+        small = [(np.abs(moved - o) < 30 * move * scale) & ((moved != o) | (moved * o != 0)) for o in others]
+        ties = np.flatnonzero(np.any(small, axis=(0, 2)))
+        good = min([good, *apart, *(ties + 1)])
     return good, want
 
 
@@ -272,8 +274,11 @@ def test_any_stream(name, options, data):
     good, want = settled_rows(lambda: oracle(name, options, kernel, task, learner), X, y, w, 1e-13)
     event("no tie" if good == len(X) else "tie")
     got = learner.run(rows_of(X, storage), y, w)
+    # Projectron accepts points down to delta^2 = 1e-10 k_tt, so K may have a condition of 1e10 and more, of which
+    # the oracle's solve and the core's running inverse each lose their part
+    tolerance = 1e-4 if name.startswith("Projectron") else 1e-7
     scale = max(1.0, np.abs(want).max(initial=0))
-    np.testing.assert_allclose(got[:good], want[:good], rtol=1e-7, atol=1e-7 * scale)
+    np.testing.assert_allclose(got[:good], want[:good], rtol=tolerance, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("name", ["RBP", "Forgetron", "Projectron", "BPAS", "TruncatedKOGD", "NOGD"])
