@@ -1,8 +1,8 @@
 """Microseconds per round of every learner, early and late in a stream: a bounded learner must not slow down.
 
-Rows of a9a (CSR, gone through again and again in new orders) and covtype.binary (standardised), B = 200, Gaussian kernel. CPU time of
-10,000 rounds around round 10,000, and of the 10,000 rounds before round 400,000. Learners without a budget grow; they are
-timed until they hold 2,000 points and have no late figure.
+Rows of a9a (CSR, gone through again and again in new orders) and covtype.binary (standardised), B = 200, Gaussian
+kernel. CPU time of 10,000 rounds around round 10,000, and of the 10,000 rounds before round 400,000. Learners
+without a budget grow; they are timed until they hold 2,000 points and have no late figure.
 
     KERNELSTREAM_DATA=... python benchmarks/rounds.py [--markdown FILE] [--last 400000] [--only NAME ...]
 """

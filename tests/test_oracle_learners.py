@@ -169,7 +169,7 @@ def settled_rows(make, X, y, w, move):
         # a score, or the difference of two, that is zero but for rounding: its sign decides and means nothing
         others = [np.roll(moved, k, axis=1) for k in range(moved.shape[1])]
         others[0] = np.zeros_like(moved)
-        small = [(np.abs(moved - o) < 30 * move * scale) & ((moved != o) | (moved * o != 0)) for o in others]
+        small = [(moved != o) & (np.abs(moved - o) < 30 * move * scale) for o in others]
         ties = np.flatnonzero(np.any(small, axis=(0, 2)))
         good = min([good, *apart, *(ties + 1)])
     return good, want
