@@ -14,14 +14,21 @@ from kernelstream.learners import (
     BPAS,
     FOGD,
     KOGD,
+    KRLS,
     NOGD,
+    NOLANA,
+    OKSSIL,
     RBP,
+    RRF,
+    DualSGD,
     Forgetron,
     KernelPA,
     KernelPerceptron,
     LinearPA,
     Projectron,
     ProjectronPP,
+    ProsNKons,
+    SkeGD,
     TruncatedKOGD,
 )
 
@@ -40,8 +47,24 @@ CLASSIFIERS = [
     KernelPA(),
     KernelPerceptron(),
     LinearPA(),
+    SkeGD(budget=50),
+    NOLANA(budget=50),
+    DualSGD(budget=50),
+    RRF(),
+    OKSSIL(),
+    KRLS(),
+    ProsNKons(),
 ]
-REGRESSORS = [None, BOGD(), FOGD(kernel=Gaussian(gamma=0.1)), KOGD(), TruncatedKOGD(), KernelPA(), LinearPA()]
+REGRESSORS = [
+    None,
+    BOGD(),
+    FOGD(kernel=Gaussian(gamma=0.1)),
+    KOGD(),
+    TruncatedKOGD(),
+    KernelPA(),
+    LinearPA(),
+    KRLS(),
+]
 
 # Online learning: a row of weight two is one step of twice the size, the same row twice is two steps, the
 # second from another model; and the check shuffles the rows, while these learners learn in order, once.
@@ -54,7 +77,8 @@ EXPECTED = {
 
 
 def expected(estimator):
-    return EXPECTED
+    # ProsNKons has forgotten the checks' few rows at its last restart, so it passes.
+    return {} if isinstance(estimator.learner, ProsNKons) else EXPECTED
 
 
 @parametrize_with_checks(

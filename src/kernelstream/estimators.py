@@ -204,6 +204,11 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     classes_: Array
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = getattr(self.learner, "multiclass", True)
+        return tags
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows in order, once."""
         rows = self._rows(X, reset=True)

@@ -206,7 +206,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     @property
     def _multiclass(self) -> bool:
-        return True
+        return getattr(self.learner, "multiclass", True)
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn a row of features `x` with the label `y`, counted `w` times."""

@@ -33,6 +33,7 @@ class Learner(BaseEstimator):
     classification: ClassVar[bool] = True
     regression: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    multiclass: ClassVar[bool] = True
     #: Share of the score that each of two columns gets when a third class appears: 1 for one-vs-rest, 1/2 for margins.
     pair_share: ClassVar[float] = 1.0
     #: Arrays of the state with a feature axis and with an output axis.
@@ -109,6 +110,12 @@ class Learner(BaseEstimator):
             )
         if not regression and not self.classification:
             raise ValueError(f"{name} does regression only")
+        if outputs > 1 and not self.multiclass:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                f"{name} is for two classes or regression; for {outputs} classes wrap the classifier in "
+                "scikit-learn's OneVsRestClassifier, or use KRLS or NOGD"
+            )
         self._width, self._outputs, self._regression = int(width), int(outputs), bool(regression)
         self._dtype = np.dtype(dtype)
         self._build()

@@ -34,9 +34,7 @@ A row of weight v has the loss ``v l``, so the slope ``v l'`` and the constant `
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import Any, ClassVar
 
 from kernelstream._core import core
 from kernelstream.kernels import core_options
@@ -91,18 +89,6 @@ class NewtonLearner(ExpansionLearner):
 
     def _loss(self) -> Loss:
         return as_loss("squared" if self.loss is None else self.loss)
-
-    def start(
-        self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
-    ) -> Self:
-        """Forget everything and get ready for rows of ``width`` features."""
-        if outputs != 1:
-            raise ValueError(
-                f"{type(self).__name__} is for two classes or regression; for {outputs} classes wrap the "
-                "classifier in scikit-learn's OneVsRestClassifier, or use KRLS"
-            )
-        super().start(width, outputs, regression=regression, dtype=dtype)
-        return self
 
     def _options(self) -> dict[str, Any]:
         return {
