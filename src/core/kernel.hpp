@@ -69,9 +69,10 @@ template <class T> class Points {
   size_t nbytes() const { return panel.nbytes() + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes() + gammas.nbytes(); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
+    T diagonal_value = self(rows, i);         // first: a callable kernel may raise, and then nothing has changed
     panel.put(slot, rows, i);
     norms_[slot] = norm(rows, i);
-    diagonal[slot] = self(rows, i);
+    diagonal[slot] = diagonal_value;
     if (kernel.callback)
       for (int64_t d = 0; d < panel.width(); ++d) flat_[slot * panel.width() + d] = panel.at(slot, d);
     if (slot >= count) count = slot + 1;
