@@ -828,3 +828,26 @@ def test_huge_values_never_give_nan(name, kernel, scale):
                         assert np.isfinite(getattr(model, run)(Z, targets[part])).all()
                     with contextlib.suppress(ScoreOverflowError):
                         assert np.isfinite(getattr(model, score)(Z)).all()
+
+
+@each
+@pytest.mark.parametrize("what", ["target", "weight"])
+def test_a_step_beyond_single_precision_is_refused(name, what):
+    """And the rows after it are learnt as if it had not been there."""
+    X, y = data(n=60, classes=2)
+    X = X.astype(np.float32)
+    if what == "target":
+        if not getattr(learners, name).regression:
+            return
+        model, targets = KernelRegressor(small(name, kernel=Gaussian(gamma=0.3))), X[:, 0].astype(float)
+        broken = {"y": [1e39]}
+    else:
+        model, targets = KernelClassifier(small(name, kernel=Gaussian(gamma=0.3))), y
+        broken = {"y": y[50:51], "sample_weight": [1e300]}
+    model.partial_fit(X[:50], targets[:50])
+    before = model.predict(X)
+    with contextlib.suppress(ScoreOverflowError, ValueError):
+        model.partial_fit(X[50:51], **broken)
+    model.partial_fit(X[51:], targets[51:])
+    assert np.isfinite(model.learner_.score(as_rows(X, np.float32))).all()
+    assert len(before) == len(X)

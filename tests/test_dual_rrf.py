@@ -49,6 +49,16 @@ def pairs_of(task):
     ]
 
 
+class WeightedDualSGD(OracleDualSGD):
+    """Where the slope has no bound, a row of weight w > 1 takes the step w / (lam t + w curvature)."""
+
+    def learn(self, x, y, f, w):
+        if self.delay > 0 and w > 1:  # the model divides by lam (t + delay), delay = curvature / lam
+            t = self.t + 1
+            w *= (t + self.delay) / (t + w * self.delay)
+        super().learn(x, y, f, w)
+
+
 CASES = [case for task in TASKS for case in pairs_of(task)]
 
 # ---- DualSGD ----
@@ -65,7 +75,7 @@ def test_dualsgd_follows_the_oracle(kernel, task, loss, sparse):
     X, y = stream(task, 120, seed=1)  # seed 0 has two weights that are equal but for rounding
     outputs, regression = TASKS[task]
     W = frequencies(made, 3, 10, 5)
-    expected = OracleDualSGD(
+    expected = WeightedDualSGD(
         kernel=expected_kernel,
         W=W,
         outputs=outputs,
@@ -148,6 +158,37 @@ def test_equal_points_are_merged_without_trouble():
     X, y = np.tile([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], (100, 1)), np.tile([1.0, -1.0], 100)
     assert np.isfinite(learner.run(as_rows(X), y)).all()
     np.testing.assert_allclose(learner.score(as_rows(X[:2]))[:, 0], [1, -1], atol=0.2)
+
+
+@pytest.mark.parametrize("neighbours", [10, 50])
+def test_dualsgd_merges_as_well_in_single_precision(neighbours):
+    """Shares of nearly dependent points would make weights that float32 cannot hold."""
+    X = np.random.default_rng(1).normal(size=(4000, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    wrong = {}
+    for dtype in (np.float64, np.float32):
+        learner = DualSGD(50, n_components=20, neighbours=neighbours, kernel=Gaussian(gamma=0.1)).start(
+            3, dtype=dtype
+        )
+        wrong[dtype] = np.mean((learner.run(as_rows(X, dtype), y)[:, 0] > 0) != (y > 0))
+    assert wrong[np.float32] < wrong[np.float64] + 0.01
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+@pytest.mark.parametrize("weight", [3.0, 10.0, 1e6])
+def test_dualsgd_bears_large_sample_weights(loss, weight):
+    X, y = stream("binary", 1000)
+    learner = started(DualSGD(50, n_components=50, loss=loss, kernel=KERNEL), "binary")
+    scores = learner.run(as_rows(X), y, np.full(1000, weight))
+    assert np.abs(scores).max() < 20
+    ones, none = (started(DualSGD(50, loss=loss, kernel=KERNEL), "binary") for _ in range(2))
+    np.testing.assert_array_equal(
+        ones.run(as_rows(X), y, np.ones(1000)), none.run(as_rows(X), y)
+    )  # weight 1 is no weight
+    one = started(DualSGD(50, loss="squared", kernel=KERNEL, lam=0.1), "binary")
+    one.run(as_rows(X[:1]), y[:1], np.array([weight]))
+    # the minimum of lam t / 2 |f|^2 + w (f(x) - y)^2 / 2 from f = 0, and never beyond the target
+    np.testing.assert_allclose(one.score(as_rows(X[:1]))[0, 0], y[0] * weight / (0.1 + weight))
 
 
 # ---- RRF ----

@@ -47,6 +47,14 @@ def test_values(kernel, oracle, storage):
     np.testing.assert_allclose(kernel.diagonal(storage(X)), np.diag(oracle(X, X)), rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("error")
+def test_parameters_of_any_number_type():
+    for number in (np.float16(0.5), np.float32(0.5), np.float64(0.5), np.longdouble(0.5)):
+        for kind in (Gaussian, Laplacian):
+            assert kind(gamma=number).options() == {"gamma": 0.5}
+            assert kind(bandwidth=number).options() == {"gamma": 2.0}
+
+
 @each_pair
 def test_single_precision(kernel, oracle):
     X, Y = rows(21).astype(np.float32), rows(34, seed=1).astype(np.float32)
@@ -126,11 +134,27 @@ def test_a_bandwidth_set_from_extreme_data_can_be_used(kind, scale):
 
 
 @pytest.mark.parametrize("kind", [Gaussian, Laplacian])
+def test_bandwidths_at_the_ends_can_be_used_and_beyond_are_refused(kind):
+    X = rows(5)
+    for end in (1e-150, 1e150):
+        gamma = kind(bandwidth=end).options()["gamma"]
+        assert 0 < gamma < np.inf
+        for kernel in (kind(bandwidth=end), kind(gamma=gamma)):
+            np.testing.assert_allclose(kernel(X), np.eye(5) if end < 1 else np.ones((5, 5)), atol=1e-300)
+    for beyond in (1e-200, 1e-151, 1e151, 1e200):
+        with pytest.raises(ValueError, match=r"bandwidth must be a finite number >= 1e-150 and <= 1e\+150"):
+            kind(bandwidth=beyond)
+    for beyond in (1e-310, 1e305):
+        with pytest.raises(ValueError, match=r"gamma must be a finite number >= .* and <= "):
+            kind(gamma=beyond)
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplacian])
 def test_radial_kernels_check_their_parameters(kind):
     for bad in (0, -1, np.nan, np.inf, "wide", True, [1.0], 1j):
-        with pytest.raises(ValueError, match="gamma must be a finite number > 0"):
+        with pytest.raises(ValueError, match="gamma must be a finite number >= "):
             kind(gamma=bad)
-        with pytest.raises(ValueError, match="bandwidth must be a finite number > 0"):
+        with pytest.raises(ValueError, match="bandwidth must be a finite number >= 1e-150"):
             kind(bandwidth=bad)
     with pytest.raises(ValueError, match="not both"):
         kind(gamma=1.0, bandwidth=1.0)

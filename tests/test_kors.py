@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 
-from kernelstream import Gaussian, Polynomial
+from kernelstream import Gaussian, Linear, Polynomial, ScoreOverflowError
 from kernelstream.sketches import ApproximateLinearDependency, RidgeLeverageSampler
 from oracles import kons as oracle
 
@@ -189,6 +189,15 @@ def test_ald_of_a_finite_feature_space_is_a_basis():
     assert ald.relative_error(X) < 1e-16
 
 
+def test_ald_keeps_the_first_row_whatever_nu():
+    ald = ApproximateLinearDependency(5.0, kernel=Gaussian(gamma=0.5)).fit(rows(20))
+    assert ald.indices_.tolist() == [0]
+    X = np.vstack([np.zeros((2, 3)), rows(20)])
+    assert ApproximateLinearDependency(1e9, kernel=Linear()).fit(X).indices_.tolist() == [
+        2
+    ]  # k(x, x) = 0 first
+
+
 # ---- as transformers ----
 
 SKETCHES = {
@@ -225,6 +234,36 @@ def test_cap(name):
     assert sketch.nbytes_ == size
     np.testing.assert_array_equal(sketch.indices_, kept)
     assert sketch.n_seen_ == 3300
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", SKETCHES)
+def test_a_row_beyond_the_range_of_floats_is_refused_by_number(name, full):
+    """Rows before it are read, the sketch is sound afterwards and goes on as if the row had not come."""
+    X = rows(80, seed=9)
+    make = lambda: pickle.loads(pickle.dumps(SKETCHES[name])).set_params(  # noqa: E731
+        kernel=POLY, max_size=4 if full else 1000
+    )
+    bad = X[:50].copy()
+    bad[30] *= 1e155
+    sketch, plain = make().partial_fit(X[:20]), make().fit(np.vstack([X[:30], X[50:]]))
+    with pytest.raises(ScoreOverflowError, match="row 10 ") as raised:
+        sketch.partial_fit(bad[20:])
+    assert raised.value.row == 10
+    assert sketch.n_seen_ == 30
+    sketch.partial_fit(X[50:])
+    np.testing.assert_array_equal(sketch.indices_, plain.indices_)
+    np.testing.assert_array_equal(sketch.transform(X), plain.transform(X))
+
+
+def test_a_callable_kernel_that_is_not_finite_is_refused():
+    def kernel(A, B):
+        return np.where((A[:, :1] == 7.0) != (B[:, :1] == 7.0).T, np.nan, A @ B.T)
+
+    X = rows(6)
+    X[4, 0] = 7.0
+    with pytest.raises(ScoreOverflowError, match="row 4 "):
+        ApproximateLinearDependency(0.1, kernel=kernel).fit(X)
 
 
 @pytest.mark.parametrize("name", SKETCHES)

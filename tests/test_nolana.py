@@ -82,7 +82,7 @@ def test_finite_epsilon_is_not_nogd():
     assert nolana.n_moves > 10
 
 
-# ---- Algorithm 2, literally ----
+# ---- Section 4.2 and Algorithm 1, literally ----
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -249,6 +249,18 @@ def test_rank2_is_not_scratch_in_disguise(monkeypatch, kernel):
         landmarks.move(0, np.zeros(3))
 
 
+@pytest.mark.parametrize(("rank", "solver"), [(10, "warm"), (11, "scratch")])
+def test_auto_takes_the_faster_solver(rank, solver):
+    X, y = stream("binary", 200)
+    common = {"budget": 20, "rank": rank, "epsilon": 0.3, "kernel": KERNEL}
+    auto = started(NOLANA(**common), "binary")
+    named = started(NOLANA(**common, solver=solver), "binary")
+    np.testing.assert_array_equal(ran(auto, X[:100], y[:100]), ran(named, X[:100], y[:100]))
+    auto = started(NOLANA(**common), "binary").restore(auto.state())
+    np.testing.assert_array_equal(ran(auto, X[100:], y[100:]), ran(named, X[100:], y[100:]))
+    assert auto.n_moves > 20
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_solvers_agree(task):
     X, y = stream(task, 300)
@@ -373,6 +385,19 @@ def test_auto_epsilon_moves_a_tenth_whatever_comes(scale):
     assert 0.8 < np.mean(squares < learner.epsilon_) < 0.97
 
 
+def test_auto_epsilon_recovers_from_rows_that_equal_landmarks():
+    X, y = stream("regression", 500)
+    learner = started(NOLANA(budget=20, rank=5, kernel=KERNEL), "regression")
+    ran(learner, X[:20], y[:20])
+    start, landmarks = learner.epsilon_, learner.state()["points"]
+    ran(learner, np.tile(landmarks, (300, 1)), np.zeros(6000))
+    assert learner.n_moves == 0  # no row is away from the landmarks: the share of a tenth cannot be kept
+    assert learner.epsilon_ == 1e-4 * start
+    ran(learner, X[20:420], y[20:420])
+    assert 200 < learner.n_moves < 300
+    assert learner.epsilon_ > 0.3 * start
+
+
 def test_equal_rows_are_no_trouble():
     learner = started(NOLANA(budget=5, rank=4, epsilon=0.0), "regression")
     X, y = np.ones((300, 3)), np.arange(300.0) % 2
@@ -389,7 +414,7 @@ def test_equal_rows_are_no_trouble():
     [
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": "often"}, "epsilon must be a number >= 0 or 'auto'"),
-        ({"solver": "svd"}, "solver must be one of 'scratch', 'rank2', 'warm'"),
+        ({"solver": "svd"}, "solver must be one of 'auto', 'scratch', 'rank2', 'warm'"),
         ({"iterations": 0}, "iterations must be"),
         ({"theta": -1}, "theta must be"),
         ({"rank": 201}, "rank must be a whole number >= 1 and <= 200"),

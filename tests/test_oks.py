@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from scipy.optimize import minimize
 
-from kernelstream import CapacityError, KernelClassifier
+from kernelstream import CapacityError, KernelClassifier, KernelRegressor
 from kernelstream.alignment import CANDIDATES, kernel_alignment, select_bandwidth
 from kernelstream.kernels import Gaussian, Laplacian
 from kernelstream.learners import KOGD, OKLGD, OKS, OKSSIL, Projectron, ProjKA
@@ -296,6 +296,26 @@ def test_equal_gammas_predict_as_one() -> None:
     np.testing.assert_allclose(one, each, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("anisotropic", [False, True])
+def test_the_kernel_of_okssil_is_called_as_any(anisotropic: bool, dtype: Any) -> None:
+    X, y = stream(n=60)
+    X = X.astype(dtype)
+    learner = start(OKSSIL(**SIL, anisotropic=anisotropic), X, "binary", dtype)
+    learner.run(as_rows(X), y)
+    gamma = np.broadcast_to(learner.gamma_, 4)
+    expected = np.array([[oracle.value(gamma, x, z) for z in X[:7]] for x in X])
+    kernel = pickle.loads(pickle.dumps(learner.kernel_))
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    for storage in (np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.csc_array):
+        for made in (kernel(storage(X), X[:7]), kernel(X, storage(X[:7])), kernel(storage(X))[:, :7]):
+            np.testing.assert_allclose(made, expected, atol=tolerance)
+            assert made.dtype == dtype
+    state = learner.state()
+    f = kernel(X, state["points"]) @ state["weights"]
+    np.testing.assert_allclose(learner.score(as_rows(X)), f, atol=10 * tolerance)
+
+
 def test_anisotropic_scales_find_the_features_that_matter() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (6000, 6))
@@ -378,12 +398,46 @@ def test_oks_follows_the_oracle(task: str, rate: float | None) -> None:
         loss=default_loss(task),
         seed=5,
         regression=task == "regression",
+        limit=1.0 if task == "regression" else None,
     )
     np.testing.assert_allclose(learner.run(as_rows(X), y, w), slow.run(X, y, w), atol=1e-8)
     np.testing.assert_allclose(learner.probabilities_, slow.probabilities(), rtol=1e-8)
     assert learner.kernel_.bandwidth == sigmas[slow.drawn()]
     assert all(len(expert) > 5 for expert in slow.experts)
     np.testing.assert_allclose(learner.score(as_rows(X[:9])), slow.score(X[:9]), atol=1e-8)
+
+
+@pytest.mark.parametrize(("loss", "limit"), [("squared", 1.0), ("squared_hinge", 0.5)])
+@pytest.mark.parametrize("task", ["binary", "classes"])
+def test_the_step_of_oks_has_a_limit_where_the_slope_has_none(task: str, loss: str, limit: float) -> None:
+    """25 candidates: eta / p is 5 to 25, so that nearly every step is at the limit; eta 0.02: some are."""
+    X, y = stream(task, n=300)
+    w = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 2.0], len(X))
+    for eta in (0.2, 0.02):
+        learner = start(OKS(eta=eta, loss=loss, seed=5), X, task)
+        slow = oracle.OKS(
+            outputs=3 if task == "classes" else 1,
+            gammas=[1 / (2 * s * s) for s in BANDWIDTHS],
+            eta=eta,
+            delta=0.2,
+            rate=None,
+            loss=make_losses()[loss],
+            seed=5,
+            limit=limit,
+        )
+        np.testing.assert_allclose(learner.run(as_rows(X), y, w), slow.run(X, y, w), atol=1e-7)
+        np.testing.assert_allclose(learner.probabilities_, slow.probabilities(), rtol=1e-6)
+
+
+def test_oks_as_it_comes_does_not_diverge() -> None:
+    X = np.random.default_rng(0).uniform(-5, 5, (3000, 1))
+    model = KernelRegressor(OKS()).fit(X, np.sin(X[:, 0]))
+    learner = start(OKS(), X, "regression")
+    assert np.abs(learner.run(as_rows(X), np.sin(X[:, 0]))).max() < 10
+    assert np.abs(model.predict(X)).max() < 10
+    labels = np.where(np.sin(X[:, 0]) > 0, 1.0, -1.0)
+    scores = start(OKS(loss="squared_hinge"), X, "binary").run(as_rows(X), labels)
+    assert np.abs(scores).max() < 10
 
 
 @pytest.mark.parametrize("task", ["binary", "classes", "regression"])
@@ -457,6 +511,63 @@ def test_alignment_is_its_definition(centered: bool, columns: int) -> None:
         assert expected == pytest.approx(y @ K @ y / (40 * np.linalg.norm(K)), abs=1e-12)
 
 
+def centred_by_definition(X: Any, y: Any, gamma: float) -> float:
+    """The centred alignment from K - 1 1^T, which H takes to the same H K H and which keeps all digits."""
+    less_one = np.expm1(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return oracle.alignment(less_one, y[:, None], True)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-5])
+def test_centred_alignment_of_rows_close_together(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.5 * X[:, 2])
+    X = X * scale
+    for sigma in (0.5, 2.0, 8.0):
+        made = kernel_alignment(Gaussian(bandwidth=sigma)(X), y, centered=True)
+        # kernel values have an error of 1e-16, next to deviations from 1 of scale^2 / sigma^2
+        assert made == pytest.approx(
+            centred_by_definition(X, y, 1 / (2 * sigma**2)), rel=1e-13 + 1e-15 * sigma**2 / scale**2
+        )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-5])
+def test_centred_choice_among_wide_bandwidths(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.5 * X[:, 2])
+    X = X * scale
+    scores = [centred_by_definition(X, y, 1 / (2 * s * s)) for s in CANDIDATES]
+    chosen = select_bandwidth(X, y, centered=True)
+    assert scores[CANDIDATES.index(chosen)] == pytest.approx(max(scores), rel=1e-12)
+
+
+def test_equal_entries_have_no_centred_alignment() -> None:
+    y = np.array([1.0, 1.0, -1.0])
+    assert kernel_alignment(np.full((3, 3), 0.1), y, centered=True) == 0
+    assert kernel_alignment(np.eye(3), np.full(3, 0.1), centered=True) == 0
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian])
+def test_without_alignment_the_median_bandwidth_decides(kernel: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 3)) * 20
+    median = kernel().settle(X).bandwidth
+    nearest = min(CANDIDATES, key=lambda s: abs(np.log(s / median)))
+    assert nearest not in (CANDIDATES[0], CANDIDATES[-1])
+    for y in (np.ones(90), np.full(90, 0.1)):
+        assert select_bandwidth(X, y, kernel=kernel, centered=True) == nearest
+    assert select_bandwidth(np.ones((9, 2)), np.arange(9) % 2, kernel=kernel, centered=True) == 1.0
+
+
+def test_centred_projka_on_one_class_so_far() -> None:
+    X, _ = stream(n=40)
+    learner = start(ProjKA(budget=5, warmup=100, centered=True), X, "binary")
+    learner.run(as_rows(X), np.ones(40))
+    median = Gaussian().settle(X[:32]).bandwidth
+    nearest = min(BANDWIDTHS, key=lambda s: abs(np.log(s / median)))
+    assert learner.kernel_.options() == Gaussian(bandwidth=nearest).options()
+
+
 def test_centred_alignment_of_what_is_centred_is_the_plain_one() -> None:
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(30, 5))
@@ -501,6 +612,15 @@ def test_candidates_are_the_papers() -> None:
         (lambda: select_bandwidth(np.eye(3), [1, -1]), "X has 3 rows and y has 2"),
         (lambda: select_bandwidth(np.eye(2), [1, -1], candidates=[]), "at least one bandwidth"),
         (lambda: select_bandwidth(np.eye(2), [1, -1], candidates=[0.0]), "each candidate"),
+        (lambda: select_bandwidth(np.eye(2), [1, -1], candidates=[1e200]), "each candidate must be .* <= 1e"),
+        (lambda: select_bandwidth([[0.0], [np.nan]], [1, -1]), "X has NaN at row 1, column 0"),
+        (lambda: select_bandwidth(np.eye(2), [1, np.nan]), "y has nan at row 1, column 0"),
+        (lambda: select_bandwidth(np.eye(2), [[1, 1], [1, np.inf]]), "y has inf at row 1, column 1"),
+        (lambda: kernel_alignment(np.eye(2), [np.nan, 1]), "y has nan at row 0"),
+        (lambda: OKS([1.0, 1e-200]), "each of bandwidths must be a finite number >= 1e-150"),
+        (lambda: ProjKA(bandwidths=[1e200]), "each of bandwidths must be a finite number >= 1e-150"),
+        (lambda: OKSSIL(interval=(1e-310, 1.0)), "low end of interval"),
+        (lambda: OKSSIL(interval=(1.0, 1e305)), "high end of interval"),
         (lambda: OKSSIL(samples=0), "samples"),
         (lambda: OKSSIL(budget=2, samples=3), "samples"),
         (lambda: OKSSIL(gamma=0.1, interval=(0.2, 0.3)), "gamma"),

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.errors import ScoreOverflowError
-from kernelstream.kernels import Gaussian
+from kernelstream.kernels import Gaussian, Linear, Polynomial
 from kernelstream.learners import NOGD, SkeGD
 from kernelstream.rows import as_rows
 from oracles import kernels as oracle_kernels
@@ -263,3 +263,44 @@ def test_overflow_is_an_error_that_names_the_row() -> None:
 def test_refuses_bad_parameters(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SkeGD(**(SMALL | params))
+
+
+def test_bad_parameters_are_named() -> None:
+    for params, message in [
+        ({"blocks": None}, "blocks must be a whole number"),
+        ({"sketch_size": "a"}, "sketch_size must be a whole number"),
+        ({"sketch_size": 50.5}, "sketch_size must be a whole number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            SkeGD(**params)  # type: ignore[arg-type]
+    assert SkeGD(budget=20, sketch_size=200)._new_sketch().samples == 20
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2), lambda X, Y: X @ Y.T])
+@pytest.mark.parametrize("bad", [5, 60], ids=["warming up", "refresh"])
+def test_a_row_that_overflows_the_sketch_is_refused_and_no_more(kernel: Any, bad: int) -> None:
+    """State and later scores are those of a stream without the row."""
+    X, y = stream(200)
+    X[bad] = 0.0
+    X[bad, 2] = 1e160
+    options: dict[str, Any] = {"kernel": kernel, "cycle": 1, "capacity": 200, "eta": 0.01}
+    ours, without = learner(X, **options), learner(X, **options)
+    with pytest.raises(ScoreOverflowError, match=f"row {bad}") as caught:
+        ours.run(as_rows(X), y)
+    assert caught.value.row == bad
+    without.run(as_rows(X[:bad]), y[:bad])
+    for name, array in without.state().items():
+        np.testing.assert_array_equal(ours.state()[name], array, err_msg=name)
+    rest = as_rows(X[bad + 1 :])
+    np.testing.assert_array_equal(ours.run(rest, y[bad + 1 :]), without.run(rest, y[bad + 1 :]))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_rounds_before_an_overflow_are_counted() -> None:
+    X, y = stream(40)
+    y[9] = 1e308
+    model = learner(X, "regression", loss="squared", eta=5.0)
+    with pytest.raises(ScoreOverflowError) as caught:
+        model.run(as_rows(X), y)
+    assert 9 <= caught.value.row < 16
+    assert model.state()["rounds"][0] == caught.value.row

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from kernelstream.errors import CapacityError
+from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.kernels import Gaussian, Linear
 from kernelstream.sketches import SJLT, IncrementalNystrom, IncrementalSketch, ModifiedNystrom
 from kernelstream.sketches.incremental import map_matrix, sketched_solution
@@ -263,6 +263,8 @@ def test_modified_nystrom_stops_at_max_size() -> None:
     ("params", "message"),
     [
         ({"sketch_size": 3}, "sketch_size must be at least blocks=4"),
+        ({"sketch_size": "a"}, "sketch_size must be a whole number"),
+        ({"blocks": None}, "blocks must be a whole number"),
         ({"capacity": 9}, "capacity must be a whole number >= 20"),
         ({"samples": 21}, "samples must be"),
         ({"rank": 20}, "rank must be"),
@@ -278,3 +280,36 @@ def test_refuses_bad_parameters(params: dict, message: str) -> None:
 def test_rows_of_zeros_under_a_linear_kernel_are_no_trouble() -> None:
     sketch = IncrementalSketch(20, kernel=Linear()).fit(np.zeros((40, 3)))
     assert not sketch.transform(np.ones((2, 3))).any()
+
+
+@pytest.mark.parametrize("at", [20, 33, 70], ids=["first", "growing", "reservoir"])
+def test_a_row_that_overflows_is_refused_and_changes_nothing(at: int) -> None:
+    """k(x, x) = inf in a row that would be stored; one that the reservoir leaves out does no harm."""
+    sketch = IncrementalSketch(20, capacity=40, kernel=Linear()).fit(rows(at))
+    refused = 0
+    for i in range(50):
+        chunk = rows(3, seed=i)
+        before = sketch.partial_fit(chunk[:2]).state()
+        chunk[2] = 1e160
+        refusing = pickle.loads(pickle.dumps(sketch))
+        try:
+            refusing.partial_fit(chunk[2:])
+        except ScoreOverflowError:
+            refused += 1
+            for name, array in refusing.state().items():
+                np.testing.assert_array_equal(array, before[name], err_msg=name)
+        assert np.isfinite(refusing.transform(rows(5))).all()
+    assert 3 < refused < 50
+
+
+def test_an_overflowing_row_is_named_and_those_before_it_read() -> None:
+    for bad in (7, 25):
+        X = rows(40)
+        X[bad] = 1e160
+        sketch = IncrementalSketch(20, kernel=Linear())
+        with pytest.raises(ScoreOverflowError, match=f"row {bad} ") as caught:
+            sketch.fit(X)
+        assert caught.value.row == bad
+        sketch.partial_fit(X[bad + 1 :])
+        expected = IncrementalSketch(20, kernel=Linear()).fit(np.delete(X, bad, axis=0))
+        np.testing.assert_array_equal(sketch.transform(X[:5]), expected.transform(X[:5]))

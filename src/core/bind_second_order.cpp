@@ -16,12 +16,13 @@ template <class From, class To = From> Made<To> vector_out(const From* from, siz
   return made;
 }
 
-template <class T> Made<T> points_out(const Points<T>& points) {
+template <class T> Made<T> points_out(const Store<T>& store) {
+  const Points<double>& points = store.points;
   T* x;
   int64_t width = points.panel.width();
   Made<T> made = make<T>({size_t(points.count), size_t(width)}, &x);
   for (int64_t j = 0; j < points.count; ++j)
-    for (int64_t d = 0; d < width; ++d) x[j * width + d] = points.panel.at(j, d);
+    for (int64_t d = 0; d < width; ++d) x[j * width + d] = T(points.panel.at(j, d));   // it was a T
   return made;
 }
 
@@ -47,7 +48,7 @@ template <class T> void factor_in(RidgeFactor& factor, const Store<T>& store, Do
   std::vector<double> selves;
   for (size_t j = 0; j < n; ++j) {
     fits(slots(j) >= 0 && slots(j) < store.count());
-    selves.push_back(double(store.points.diagonal[size_t(slots(j))]));
+    selves.push_back(store.points.diagonal[size_t(slots(j))]);
   }
   factor.copy_from(packed.data(), {slots.data(), slots.data() + n}, {scales.data(), scales.data() + n}, selves);
 }
@@ -80,7 +81,7 @@ template <class T> void bind_kernel_newton(nb::module_& m, const std::string& su
              nb::object function, int64_t budget, const std::string& loss, double C, double eta, double alpha, bool sketched,
              double beta, double eps, double least, uint64_t seed) {
             new (self) Model(std::in_place, settings(width, 1, regression, budget, loss, eta, C),
-                             kernel_of<T>(kernel, gamma, offset, degree, std::move(function)), alpha, sketched, beta, eps, least, seed);
+                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), alpha, sketched, beta, eps, least, seed);
           },
           nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(),
           "budget"_a, "loss"_a, "C"_a, "eta"_a, "alpha"_a, "sketched"_a, "beta"_a, "eps"_a, "least"_a, "seed"_a)
@@ -90,7 +91,7 @@ template <class T> void bind_kernel_newton(nb::module_& m, const std::string& su
            [](Model& b) {
              std::lock_guard<std::mutex> guard(b.lock);
              nb::dict state;
-             state["points"] = points_out(b.model.store.points);
+             state["points"] = points_out(b.model.store);
              double* w;
              state["weights"] = make<double>({size_t(b.model.store.count()), 1}, &w);
              std::copy_n(b.model.weights.data(), b.model.store.count(), w);
@@ -139,7 +140,7 @@ template <class T> void bind_embedded_newton(nb::module_& m, const std::string& 
              nb::object function, int64_t budget, const std::string& loss, double C, double eta, double ridge, double beta,
              double eps, uint64_t seed) {
             new (self) Model(std::in_place, settings(width, 1, regression, budget, loss, eta, C),
-                             kernel_of<T>(kernel, gamma, offset, degree, std::move(function)), ridge, beta, eps, seed);
+                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), ridge, beta, eps, seed);
           },
           nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(),
           "budget"_a, "loss"_a, "C"_a, "eta"_a, "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
@@ -155,7 +156,7 @@ template <class T> void bind_embedded_newton(nb::module_& m, const std::string& 
              std::lock_guard<std::mutex> guard(b.lock);
              EmbeddedNewton<T>& n = b.model;
              nb::dict state;
-             state["points"] = points_out(n.store.points);
+             state["points"] = points_out(n.store);
              sampler_out(state, n.sampler);
              size_t rank = size_t(n.rank), count = size_t(n.embedded);
              double *matrix, *weights, *inverse;
@@ -192,7 +193,7 @@ template <class T> void bind_least_squares(nb::module_& m, const std::string& su
           [](Model* self, int64_t width, int64_t outputs, bool regression, const std::string& kernel, double gamma, double offset,
              int degree, nb::object function, int64_t budget, double nu) {
             new (self) Model(std::in_place, settings(width, outputs, regression, budget, "squared", nu, 0),
-                             kernel_of<T>(kernel, gamma, offset, degree, std::move(function)));
+                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)));
           },
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a,
           "function"_a.none(), "budget"_a, "nu"_a)
@@ -204,7 +205,7 @@ template <class T> void bind_least_squares(nb::module_& m, const std::string& su
              RecursiveLeastSquares<T>& n = b.model;
              size_t count = size_t(n.store.count());
              nb::dict state;
-             state["points"] = points_out(n.store.points);
+             state["points"] = points_out(n.store);
              state["weights"] = weights_out(n.weights, int64_t(count));
              factor_out(state, "factor", n.factor);
              double* P;
@@ -240,7 +241,7 @@ template <class T> void bind_dictionary(nb::module_& m, const std::string& suffi
           [](Model* self, int64_t width, const std::string& kernel, double gamma, double offset, int degree, nb::object function,
              int64_t budget, bool sampled, double ridge, double beta, double eps, double nu, uint64_t seed) {
             new (self) Model(std::in_place, settings(width, 1, true, budget, "squared", 0, 0),
-                             kernel_of<T>(kernel, gamma, offset, degree, std::move(function)), sampled, ridge, beta, eps, nu, seed);
+                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), sampled, ridge, beta, eps, nu, seed);
           },
           nb::kw_only(), "width"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(), "budget"_a, "sampled"_a,
           "ridge"_a, "beta"_a, "eps"_a, "nu"_a, "seed"_a)
@@ -249,7 +250,7 @@ template <class T> void bind_dictionary(nb::module_& m, const std::string& suffi
              fits(h.rows.width == b.model.set.width);
              nb::gil_scoped_release release;
              std::lock_guard<std::mutex> guard(b.lock);
-             b.model.read(h.rows);
+             return b.model.read(h.rows);
            }, "rows"_a)
       .def("features",
            [](Model& b, const Held& h) {
@@ -275,7 +276,7 @@ template <class T> void bind_dictionary(nb::module_& m, const std::string& suffi
            [](Model& b) {
              std::lock_guard<std::mutex> guard(b.lock);
              nb::dict state;
-             state["points"] = points_out(b.model.store.points);
+             state["points"] = points_out(b.model.store);
              sampler_out(state, b.model.sampler);
              state["born"] = vector_out(b.model.born.data(), b.model.born.size());
              state["seen"] = vector_out(&b.model.seen, 1);

@@ -68,6 +68,7 @@ template <class T> class Dual {
       double weight = sample_weights ? sample_weights[i] : 1.0;
       if (weight == 0) return true;
       ++rounds;
+      weight = safe(weight);
       if (loss_slopes(set, Round<T>{rows, i, row_.data(), f.data(), targets[i], weight}, slopes_)) add(rows, i, z);
       return true;
     });
@@ -95,6 +96,10 @@ template <class T> class Dual {
     points.measure(rows, i, 1, points.tiles(), row_.data(), points.slots());
     points.values(row_.data(), row_.data(), points.tiles());
   }
+
+  // A row of weight w has w times the curvature: its step is 1 / (lambda t + w curvature) instead of the model's, delay being
+  // curvature / lambda. Slopes with a bound need none of this, and a weight below one cannot overshoot.
+  double safe(double w) const { return delay > 0 && w > 1 ? (double(rounds) + delay) / (double(rounds) / w + delay) : w; }
 
   T output(int64_t c, const T* z) const {
     if (rounds == 0) return 0;
@@ -162,6 +167,10 @@ template <class T> class Dual {
     return p;
   }
 
+  // What is left of a point that those before it span. Kernel values are rounded to T, and shares of nearly dependent points
+  // make weights that grow from merge to merge and cancel in T: floats need far more than their rounding (1e-5 still spoils scores).
+  static constexpr double kSpanned = sizeof(T) == 8 ? 1e-10 : 1e-3;
+
   // share_ = K^-1 k_p over the points near_, by Cholesky; a point that those before it span is left out of near_.
   void solve(int64_t p) {
     size_t n = 0, all = near_.size();
@@ -177,7 +186,7 @@ template <class T> class Dual {
         left -= row[l] * row[l];
         goal -= row[l] * share_[l];
       }
-      if (!(left > 1e-10 * gram(j, j))) continue;
+      if (!(left > kSpanned * gram(j, j))) continue;
       row[n] = std::sqrt(left);
       share_[n] = goal / row[n];
       near_[n++] = j;

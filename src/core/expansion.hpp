@@ -38,6 +38,12 @@ struct Settings {
   std::string variant;
 };
 
+// A point this close to the span of others, relative to k(x, x), counts as in it: kernel values are not more exact.
+template <class T> constexpr double kDependent = sizeof(T) == 8 ? 1e-10 : 1e-5;
+
+// Thrown by a rule, which has changed nothing: a coefficient is more than the model's precision can hold.
+struct NotFinite {};
+
 enum class Stop { done, full, due, not_finite };     // due: something rare is to be done before the next row
 
 template <class T> struct Round {
@@ -107,10 +113,12 @@ template <class T> class Expansion {
       }
       double weight = sample_weights ? sample_weights[i] : 1.0;
       if (weight == 0) continue;
-      if (!rule_(*this, Round<T>{rows, i, k, f.data(), targets[i], weight})) {
-        why = Stop::full;
-        return i;
+      try {
+        if (!rule_(*this, Round<T>{rows, i, k, f.data(), targets[i], weight})) why = Stop::full;
+      } catch (const NotFinite&) {
+        why = Stop::not_finite;
       }
+      if (why != Stop::done) return i;
       if (stop_when_full && full()) {
         why = Stop::full;
         return i + 1;

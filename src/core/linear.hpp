@@ -41,6 +41,10 @@ template <class T> class Linear {
       Margin m = aim(set, f.data(), targets[i], violation);
       if (violation <= 0) continue;
       double tau = passive_aggressive_step(set, violation, double(rows.square(i)), weight);
+      if (!std::isfinite(T(tau))) {
+        why = Stop::not_finite;
+        return i;
+      }
       m.each([&](int64_t c, double u) {
         T step = T(tau * u);
         rows.each(i, [&](int64_t d, T v) { weights[size_t(c)][size_t(d)] += step * v; });

@@ -152,15 +152,14 @@ template <class T> class Mapped {
  protected:
   T output(int64_t c, const T* z) const { return dot(weights[size_t(c)].data(), z, size_t(map->lines())); }
 
-  // Scores row i and learns from it; false, nothing learnt, if a score is not finite.
+  // Scores row i and learns from it; false, nothing learnt, if a score or a step is not finite.
   bool round(const Rows<T>& rows, int64_t i, const T* z, double target, double weight, double* out) {
     for (int64_t c = 0; c < set.outputs; ++c) {
       f_[size_t(c)] = output(c, z);
       out[c] = double(f_[size_t(c)]);
       if (!std::isfinite(f_[size_t(c)])) return false;
     }
-    if (weight != 0) learn(Round<T>{rows, i, z, f_.data(), target, weight});
-    return true;
+    return weight == 0 || learn(Round<T>{rows, i, z, f_.data(), target, weight});
   }
 
   // visit(i, z) for each row until it says no; `ahead()` is how many rows to map at once.
@@ -176,13 +175,16 @@ template <class T> class Mapped {
     each(rows, from, visit, [] { return Map<T>::kBlock; });
   }
 
-  void learn(const Round<T>& r) {
+  bool learn(const Round<T>& r) {
     size_t lines = size_t(map->lines());
     loss_slopes(set, r, slopes_);
+    for (double slope : slopes_)
+      if (!std::isfinite(T(set.eta * slope))) return false;
     for (size_t c = 0; c < weights.size(); ++c) {
       if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), lines);
       if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), lines);
     }
+    return true;
   }
 
   Array<T> block_;

@@ -1,17 +1,20 @@
 // Dictionaries of stored points with a Cholesky factor that grows a row at a time, and the two ways of filling them that
 // second-order learners use: kernel online row sampling (KORS) and approximate linear dependency (ALD).
 #pragma once
+#include <algorithm>
+
 #include "expansion.hpp"
 
 namespace KS_MODULE {
 
-// Stored points and the kernel values of a row against them, in double whatever the data.
+// Stored points and the kernel values of a row against them, in double whatever the data: second-order coefficients are of the
+// order of 1 / ridge, and would blow the rounding of single precision up to any size.
 template <class T> class Store {
  public:
-  Points<T> points;
+  Points<double> points;
   int64_t limit;                               // how many points at most
 
-  Store(Kernel<T> kernel, int64_t width, int64_t limit_, bool grows)
+  Store(Kernel<double> kernel, int64_t width, int64_t limit_, bool grows)
       : points(std::move(kernel), width, grows ? std::min<int64_t>(limit_, 64) : limit_), limit(limit_) {}
 
   int64_t count() const { return points.count; }
@@ -22,32 +25,46 @@ template <class T> class Store {
   // Kernel values against all points, padded to whole lines with numbers that mean nothing.
   const double* row(const Rows<T>& rows, int64_t i) {
     int64_t slots = points.slots();
-    if (int64_t(values_.size()) < slots) values_ = Array<T>(size_t(slots)), wide_ = Array<double>(size_t(slots));
-    points.measure(rows, i, 1, points.tiles(), values_.data(), slots);
+    if (int64_t(values_.size()) < slots) values_ = Array<double>(size_t(slots));
+    points.measure(widen(rows, i, 1), 0, 1, points.tiles(), values_.data(), slots);
     points.values(values_.data(), values_.data(), points.tiles());
-    return widen(values_.data(), wide_.data(), points.tiles() * kLine<T>);
+    return values_.data();
   }
-  double self(const Rows<T>& rows, int64_t i) const { return double(points.self(rows, i)); }
+  double self(const Rows<T>& rows, int64_t i) { return points.self(widen(rows, i, 1), 0); }
 
   void add(const Rows<T>& rows, int64_t i) {
     if (points.count >= points.slots()) points.grow(std::min(limit, points.slots() * 2));
-    points.put(points.count, rows, i);
+    points.put(points.count, widen(rows, i, 1), 0);
   }
 
-  // The same numbers as doubles; `to` is only used if they are not.
-  static const double* widen(const T* from, double* to, int64_t n) {
+  // Rows i .. i + n - 1 as doubles; they stay until the next call.
+  Rows<double> widen(const Rows<T>& rows, int64_t i, int64_t n) {
+    Rows<T> part = rows.part(i, i + n);
     if constexpr (std::is_same_v<T, double>) {
-      (void)to, (void)n;
-      return from;
+      return part;
     } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = double(from[j]);
-      return to;
+      Rows<double> wide{n, rows.width};
+      if (!part.sparse()) {
+        numbers_.assign(part.dense, part.dense + n * rows.width);
+        numbers_.push_back(0);                 // rows without columns are dense too
+        wide.dense = numbers_.data();
+        return wide;
+      }
+      int64_t first = part.starts[0];
+      numbers_.assign(part.values + first, part.values + part.starts[n]);
+      starts_.assign(part.starts, part.starts + n + 1);
+      for (int64_t& start : starts_) start -= first;
+      wide.values = numbers_.data();
+      wide.indices = part.indices + first;
+      wide.starts = starts_.data();
+      return wide;
     }
   }
 
  private:
-  Array<T> values_;
-  Array<double> wide_;
+  Array<double> values_;
+  std::vector<double> numbers_;
+  std::vector<int64_t> starts_;
 };
 
 // L L^T = Psi^T Psi + ridge I for the columns psi_j = scale_j phi(x_j) of some stored points.
@@ -176,8 +193,10 @@ class RowSampler {
   }
 };
 
-// Below this share of k(x, x) a residual is rounding: the point lies in the span of those stored.
-template <class T> constexpr double kDependent = sizeof(T) == 8 ? 1e-10 : 1e-5;
+// Approximate linear dependency: whether a point joins a dictionary of `count`, by its residual. The first one always does.
+inline bool independent(double residual, double self, double nu, int64_t count) {
+  return count == 0 || (residual > nu && residual > kDependent<double> * self);
+}
 
 // A dictionary on its own: KORS, or ALD (keep x if its residual exceeds nu). Its features are L^-1 Psi^T phi(x).
 template <class T> class Dictionary {
@@ -190,7 +209,7 @@ template <class T> class Dictionary {
   std::vector<int64_t> born;                   // the number of the row that each point was
   int64_t seen = 0;
 
-  Dictionary(Settings s, Kernel<T> kernel, bool sampled_, double ridge, double beta, double eps, double nu_, uint64_t seed)
+  Dictionary(Settings s, Kernel<double> kernel, bool sampled_, double ridge, double beta, double eps, double nu_, uint64_t seed)
       : set(std::move(s)),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampled(sampled_),
@@ -200,24 +219,27 @@ template <class T> class Dictionary {
   RidgeFactor& factor() { return sampler.dictionary; }
   size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + born.capacity() * 8; }
 
-  void read(const Rows<T>& rows) {
+  // Returns the first row with a kernel value that is not finite, which changes nothing, or rows.n.
+  int64_t read(const Rows<T>& rows) {
     for (int64_t i = 0; i < rows.n; ++i, ++seen) {
       double self = store.self(rows, i);
-      if (store.full() || !(self > 0) || !std::isfinite(self)) continue;
+      if (!std::isfinite(self)) return i;
+      if (store.full() || !(self > 0)) continue;
       int64_t slot = store.count();
       const double* k = store.row(rows, i);
+      if (!std::all_of(k, k + slot, [](double v) { return std::isfinite(v); })) return i;
       if (sampled) {
         sampler.flip(k, self, 1, slot, 0);
       } else {
         factor().solve(k);
-        double delta = factor().residual(self);
-        if (delta > nu && delta > kDependent<T> * self) factor().append(slot, 1, self);
+        if (independent(factor().residual(self), self, nu, slot)) factor().append(slot, 1, self);
       }
       if (factor().size() > slot) {
         store.add(rows, i);
         born.push_back(seen);
       }
     }
+    return rows.n;
   }
 
   void features(const Rows<T>& rows, double* out) {

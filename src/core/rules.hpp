@@ -36,6 +36,10 @@ struct Margin {
   }
 };
 
+template <class T> void storable(double coefficient) {
+  if (!std::isfinite(T(coefficient))) throw NotFinite();
+}
+
 template <class T> void add_along(Expansion<T>& e, int64_t slot, const Margin& m, double step) {
   m.each([&](int64_t c, double u) { e.weights[size_t(c)][size_t(slot)] += T(step * u); });
 }
@@ -52,6 +56,7 @@ template <class T> bool perceptron(Expansion<T>& e, const Round<T>& r) {
   Margin m = Margin::of(r.f, e.set.outputs, r.target);
   if (m.value > 0) return true;
   if (e.no_room()) return false;
+  storable<T>(r.weight);
   int64_t slot = e.full() ? e.random.slot(e.points.count) : e.points.count;     // RBP when there is a budget
   e.place(slot, r.rows, r.i);
   add_along(e, slot, m, r.weight);
@@ -61,6 +66,7 @@ template <class T> bool perceptron(Expansion<T>& e, const Round<T>& r) {
 template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
   Margin m = Margin::of(r.f, e.set.outputs, r.target);
   if (m.value > 0) return true;
+  storable<T>(r.weight);
   e.mistakes += 1;
   int64_t slot = e.points.count;
   if (e.full()) {
@@ -113,7 +119,8 @@ template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_marg
     double hinge = m.hinge(), allowance = n < B ? delta / e.set.eta : 0;   // a full budget projects, however far
     step *= std::min({hinge / p, 2 * (hinge - allowance) / p, 1.0});
     if (!(step > 0)) return true;
-  } else if (delta > e.set.eta && delta2 > 1e-10 * self && n < B) {
+  } else if (delta > e.set.eta && delta2 > kDependent<T> * self && n < B) {
+    storable<T>(step);
     for (int64_t j = 0; j <= n; ++j) {                      // border K^-1
       double dj = j < n ? d[size_t(j)] : -1;
       for (int64_t l = 0; l <= n; ++l) e.inverse[size_t(j * B + l)] += dj * (l < n ? d[size_t(l)] : -1) / delta2;
@@ -122,6 +129,7 @@ template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_marg
     add_along(e, n, m, step);
     return true;
   }
+  for (int64_t j = 0; j < n; ++j) storable<T>(step * d[size_t(j)]);
   for (int64_t j = 0; j < n; ++j) add_along(e, j, m, step * d[size_t(j)]);
   return true;
 }
@@ -158,6 +166,7 @@ template <class T> bool passive_aggressive(Expansion<T>& e, const Round<T>& r) {
   double tau = passive_aggressive_step(e.set, violation, double(e.points.self(r.rows, r.i)), r.weight);
   if (tau <= 0) return true;
   if (e.no_room()) return false;
+  storable<T>(tau);
   int64_t slot = e.points.count;
   e.place(slot, r.rows, r.i);
   add_along(e, slot, m, tau);
@@ -170,6 +179,7 @@ template <class T> bool budgeted_passive_aggressive(Expansion<T>& e, const Round
   double self = double(e.points.self(r.rows, r.i));
   if (violation <= 0 || !(self > 0)) return true;
   double tau = std::min(r.weight * e.set.C, violation / self);
+  storable<T>(tau);
   if (!e.full()) {
     int64_t slot = e.points.count;
     e.place(slot, r.rows, r.i);
@@ -208,7 +218,7 @@ template <class T> bool loss_slopes(const Settings& set, const Round<T>& r, std:
 // Chooses the slot to drop and rescales what stays (BOGD).
 template <class T> int64_t drop_unbiased(Expansion<T>& e) {
   int64_t n = e.points.count, drop = 0;
-  std::vector<double> size(size_t(n), 0.0);
+  std::vector<double> size(size_t(n), 0.0), chance(size_t(n), 1 / double(n));
   double total = 0;
   if (e.set.variant != "uniform")
     for (int64_t j = 0; j < n; ++j) {
@@ -216,18 +226,21 @@ template <class T> int64_t drop_unbiased(Expansion<T>& e) {
       total += size[size_t(j)];
     }
   if (e.set.variant == "smallest") return std::min_element(size.begin(), size.end()) - size.begin();
-  auto chance = [&](int64_t j) { return total > 0 ? (1 - size[size_t(j)] / total) / double(n - 1) : 1 / double(n); };
   if (total > 0) {
-    double u = e.random.uniform(), sum = 0;
+    double left = 0, u = e.random.uniform(), sum = 0;
+    for (int64_t j = 0; j < n; ++j)
+      left += chance[size_t(j)] = std::max(0.0, 1 - double(n - 1) * size[size_t(j)] / total);
+    for (double& p : chance) p /= left;        // at least 1: those that would be negative are zero
     for (drop = 0; drop < n - 1; ++drop)
-      if ((sum += chance(drop)) > u) break;
+      if ((sum += chance[size_t(drop)]) > u) break;
   } else {
     drop = e.random.slot(n);
   }
   T bound = T(e.set.clip * e.set.eta);
   for (auto& w : e.weights)
     for (int64_t j = 0; j < n; ++j) {
-      T a = T(double(w[size_t(j)]) / (1 - chance(j)));
+      double stays = 1 - chance[size_t(j)];    // 0 only for a point without weight
+      T a = stays > 0 ? T(double(w[size_t(j)]) / stays) : T(0);
       w[size_t(j)] = a > bound ? bound : a < -bound ? -bound : a;
     }
   return drop;
@@ -238,6 +251,7 @@ enum class Removal { none, oldest, unbiased };
 template <class T, Removal R> bool gradient(Expansion<T>& e, const Round<T>& r) {
   bool learns = loss_slopes(e.set, r, e.slopes);
   if (learns && e.no_room()) return false;
+  for (double slope : e.slopes) storable<T>(e.set.eta * slope);
   if (e.set.lambda != 0)
     for (auto& w : e.weights) scale(T(1 - e.set.eta * e.set.lambda), w.data(), size_t(e.points.tiles()));
   if (!learns) return true;

@@ -15,7 +15,7 @@ namespace KS_MODULE {
 // (Assumption 2); derived in learners/kons.py.
 inline double curvature_constant(const Loss& loss, double C, double y) {
   if (loss.kind == Loss::squared) {
-    double reach = C + std::max(C, std::abs(y));
+    double reach = C + std::abs(y);            // the steepest slope
     return 1 / (reach * reach);
   }
   if (loss.kind == Loss::logistic) return std::exp(-C);
@@ -52,7 +52,7 @@ template <class T> class KernelNewton {
   double least;                                // Sketched-KONS's gamma, the least probability of a coin
   RowSampler sampler;
 
-  KernelNewton(Settings s, Kernel<T> kernel, double alpha, bool sketched_, double beta, double eps, double least_, uint64_t seed)
+  KernelNewton(Settings s, Kernel<double> kernel, double alpha, bool sketched_, double beta, double eps, double least_, uint64_t seed)
       : set(std::move(s)),
         store(std::move(kernel), set.width, set.budget, true),
         weights(size_t(store.points.slots())),
@@ -130,7 +130,7 @@ template <class T> class EmbeddedNewton {
   Panel<double> matrix;                        // M; "points" are features, "columns" dictionary points
   Array<double> weights, inverse;              // u, and A^-1 in rows of stride()
 
-  EmbeddedNewton(Settings s, Kernel<T> kernel, double ridge, double beta, double eps, uint64_t seed)
+  EmbeddedNewton(Settings s, Kernel<double> kernel, double ridge, double beta, double eps, uint64_t seed)
       : set(std::move(s)),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampler(ridge, beta, eps, seed, std::min<int64_t>(set.budget, 1024)) {
@@ -146,7 +146,7 @@ template <class T> class EmbeddedNewton {
   void embed(const double* m, int64_t rank_, const double* u, const double* a) {
     rank = rank_;
     embedded = store.count();
-    matrix = Panel<double>(store.points.tiles() * kLine<T>, rank);
+    matrix = Panel<double>(store.points.tiles() * kLine<double>, rank);
     for (int64_t f = 0; f < rank; ++f)
       for (int64_t j = 0; j < embedded; ++j) matrix.at(f, j) = m[f * embedded + j];
     weights = Array<double>(size_t(stride()));
@@ -193,7 +193,7 @@ template <class T> class EmbeddedNewton {
     if (round.idle()) return true;
     for (int64_t f = 0; f < rank; ++f) step_[size_t(f)] = dot(inverse.data() + f * stride(), z, lines());
     double tau = dot(step_.data(), z, lines());
-    if (tau <= 0) return true;                 // z = 0: the dictionary says nothing about this row
+    if (tau <= 0) return dot(z, z, lines()) == 0;   // z = 0: the dictionary says nothing about this row; else A^-1 has drifted
     if (!round.sound(tau)) return false;
     axpy(-round.step(tau, round.gain()), step_.data(), weights.data(), lines());
     double shrink = -round.gain() / (1 + round.gain() * tau);
@@ -213,18 +213,17 @@ template <class T> class EmbeddedNewton {
 
   // visit(row, kernel values, features) until it says false; the dictionary is fixed meanwhile, so rows go in blocks.
   template <class F> void each(const Rows<T>& rows, int64_t from, F visit) {
-    const Points<T>& points = store.points;
-    constexpr int64_t block = Map<T>::kBlock;
-    int64_t width = points.tiles() * kLine<T>;
-    if (int64_t(values_.size()) < block * width) values_ = Array<T>(size_t(block * width)), wide_ = Array<double>(size_t(block * width));
+    const Points<double>& points = store.points;
+    constexpr int64_t block = Map<double>::kBlock;
+    int64_t width = points.tiles() * kLine<double>;
+    if (int64_t(values_.size()) < block * width) values_ = Array<double>(size_t(block * width));
     if (int64_t(features_.size()) < block * stride()) features_ = Array<double>(size_t(block * stride()));
     for (int64_t i = from; i < rows.n; i += block) {
       int64_t n = std::min(block, rows.n - i);
-      const double* k = wide_.data();
+      const double* k = values_.data();
       if (width) {
-        points.measure(rows, i, n, points.tiles(), values_.data(), width);
+        points.measure(store.widen(rows, i, n), 0, n, points.tiles(), values_.data(), width);
         for (int64_t r = 0; r < n; ++r) points.values(values_.data() + r * width, values_.data() + r * width, points.tiles());
-        k = Store<T>::widen(values_.data(), wide_.data(), n * width);
         Rows<double> all{n, width, k};
         matrix.template dense<Form::product>(all, 0, n, int64_t(lines()), features_.data(), stride());
       }
@@ -233,8 +232,7 @@ template <class T> class EmbeddedNewton {
     }
   }
 
-  Array<T> values_;
-  Array<double> wide_, features_, step_;
+  Array<double> values_, features_, step_;
 };
 
 // Kernel recursive least squares (Engel et al. 2004) on an ALD dictionary; K = L L^T is the dictionary's kernel matrix.
@@ -246,7 +244,7 @@ template <class T> class RecursiveLeastSquares {
   std::vector<Array<double>> weights;          // one an output
   Array<double> P;                             // (A^T A)^-1 in rows of stride()
 
-  RecursiveLeastSquares(Settings s, Kernel<T> kernel)
+  RecursiveLeastSquares(Settings s, Kernel<double> kernel)
       : set(std::move(s)),
         store(std::move(kernel), set.width, set.budget, false),
         factor(0.0, set.budget),
@@ -299,8 +297,10 @@ template <class T> class RecursiveLeastSquares {
     double delta = factor.residual(self);
     const double* a = factor.back();           // K^-1 k
     size_t lines = store.lines();
-    if (delta > set.eta && delta > kDependent<T> * self && !store.full()) {
+    if (!store.full() && independent(delta, self, set.eta, store.count())) {
       int64_t slot = store.count();
+      for (double e : errors)
+        if (!std::isfinite(e / delta)) return false;
       for (size_t c = 0; c < weights.size(); ++c) {
         axpy(-errors[c] / delta, a, weights[c].data(), lines);
         weights[c][size_t(slot)] = errors[c] / delta;
@@ -312,7 +312,9 @@ template <class T> class RecursiveLeastSquares {
     }
     int64_t n = store.count();
     for (int64_t j = 0; j < n; ++j) Pa_[size_t(j)] = dot(P.data() + j * stride(), a, lines);
-    double scale = 1 / (1 / weight + dot(Pa_.data(), a, lines));
+    double below = 1 / weight + dot(Pa_.data(), a, lines);
+    if (!(below > 0)) return false;            // P has drifted and is no longer positive
+    double scale = 1 / below;
     for (int64_t j = 0; j < n; ++j) axpy(-scale * Pa_[size_t(j)], Pa_.data(), P.data() + j * stride(), lines);
     factor.forward(Pa_.data());
     const double* step = factor.back();        // K^-1 P a

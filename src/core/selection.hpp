@@ -381,17 +381,25 @@ template <class T> class Lottery {
 
   void score(const Rows<T>& rows, double* out) { candidates[next()].score(rows, out); }
 
+  // The largest factor of eta at which a step expands nothing, as k(x, x) = 1. Only a slope without bound needs it.
+  double most() const {
+    double curvature = set.loss.kind == Loss::squared ? 1 : set.loss.kind == Loss::squared_hinge ? 2 : 0;
+    return curvature > 0 ? 1 / (set.eta * curvature) : std::numeric_limits<double>::infinity();
+  }
+
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     why = Stop::done;
     int64_t stored = count();
+    const double limit = most();
     for (int64_t i = from; i < rows.n; ++i) {
       size_t drawn = next();
       Expansion<T>& f = candidates[drawn];
       double weight = sample_weights ? sample_weights[i] : 1.0, importance = weight / chances_[drawn];
+      double factor = std::min(importance, limit);
       double* scores = out + i * set.outputs;
       int64_t before = f.points.count;
       f.set.budget = stored < set.budget ? set.budget : before;  // full when all together are
-      f.run(rows.part(i, i + 1), 0, targets + i, &importance, scores, false, why);
+      f.run(rows.part(i, i + 1), 0, targets + i, &factor, scores, false, why);
       if (why != Stop::done) return i;
       if (weight == 0) continue;
       stored += f.points.count - before;

@@ -17,8 +17,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from kernelstream.kernels import Gaussian, Laplacian
-from kernelstream.validate import check_integer, check_number
+from kernelstream.kernels import Gaussian, Laplacian, check_bandwidth
+from kernelstream.rows import as_rows, check_finite
+from kernelstream.validate import check_integer
 
 __all__ = ["CANDIDATES", "kernel_alignment", "select_bandwidth"]
 
@@ -55,6 +56,10 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centered: bool = False) -> f
         raise ValueError(
             f"K must be {len(targets)} x {len(targets)}, as y has {len(targets)} entries, got {matrix.shape}"
         )
+    if centered:  # H K H itself: its norm from those of K would be what is left of much larger numbers
+        matrix = matrix - matrix[0, 0]  # H 1 1^T H = 0; a matrix of equal entries becomes exactly zero
+        matrix -= matrix.mean(axis=0)
+        matrix -= matrix.mean(axis=1)[:, None]
     sums = np.hstack([matrix.sum(axis=1)[:, None], matrix @ targets])
     return _alignment(float((matrix * matrix).sum()), sums, targets, centered)
 
@@ -69,6 +74,9 @@ def select_bandwidth(
     max_rows: int = 2000,
 ) -> float:
     """The bandwidth whose kernel is best aligned with the targets (the first of equals).
+
+    Where the data cannot tell (every alignment is 0, as centred alignment is for targets that are all equal), it
+    is the candidate nearest, as a ratio, to the median distance between rows (up to 128 of them).
 
     Args:
         X: rows, an array or SciPy sparse.
@@ -88,17 +96,16 @@ def select_bandwidth(
     if len(candidates) == 0:
         raise ValueError("candidates must name at least one bandwidth")
     for sigma in candidates:
-        check_number("each candidate", sigma, low=0, open_low=True)
+        check_bandwidth("each candidate", sigma)
     rows = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
+    check_finite(as_rows(rows))
     targets = _columns(y)
     if rows.shape[0] != len(targets):
         raise ValueError(f"X has {rows.shape[0]} rows and y has {len(targets)} entries: each row needs one")
     if targets.shape[1] == 1 and len(levels := np.unique(targets)) == 2:
         targets = np.where(targets == levels[1], 1.0, -1.0)
-    n = len(targets)
-    if n > max_rows:
-        chosen = np.linspace(0, n - 1, max_rows).round().astype(np.int64)
-        rows, targets, n = rows[chosen], targets[chosen], max_rows
+    chosen = _spread(len(targets), max_rows)
+    rows, targets, n = rows[chosen], targets[chosen], len(chosen)
     gammas = [kernel(bandwidth=float(sigma)).options()["gamma"] for sigma in candidates]
     squares = np.zeros(len(gammas))
     sums = np.zeros((len(gammas), n, 1 + targets.shape[1]))
@@ -107,11 +114,20 @@ def select_bandwidth(
         part = slice(start, start + _BLOCK)
         measures = kernel(gamma=1.0)._matrix(rows[part], rows, measures=True).astype(np.float64)
         for i, gamma in enumerate(gammas):
-            block = np.exp(-gamma * measures)
+            # Centred, K - 1 1^T does for K (H 1 1^T H = 0), and wide kernels keep their digits.
+            block = (np.expm1 if centered else np.exp)(-gamma * measures)
             squares[i] += float(np.vdot(block, block))
             sums[i, part] = block @ weights
     scores = [_alignment(squares[i], sums[i], targets, centered) for i in range(len(gammas))]
+    if not any(scores):
+        median: Any = kernel().settle(rows[_spread(n, 128)]).bandwidth
+        scores = [-abs(float(np.log(sigma) - np.log(median))) for sigma in candidates]
     return float(candidates[int(np.argmax(scores))])
+
+
+def _spread(n: int, most: int) -> NDArray[np.int64]:
+    """All of 0 .. n - 1, or ``most`` of them evenly spaced."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
 
 
 def _columns(y: ArrayLike) -> Array:
@@ -120,7 +136,14 @@ def _columns(y: ArrayLike) -> Array:
         raise ValueError(
             f"y must hold one target a row, or one column per class, got an array of shape {targets.shape}"
         )
-    return targets.reshape(len(targets), -1)
+    targets = targets.reshape(len(targets), -1)
+    if not np.isfinite(targets).all():
+        row, column = np.argwhere(~np.isfinite(targets))[0]
+        raise ValueError(
+            f"y has {targets[row, column]} at row {row}, column {column}: only finite targets have an alignment; "
+            "drop the row first"
+        )
+    return targets
 
 
 def _alignment(square: float, sums: Array, targets: Array, centered: bool) -> float:
@@ -128,7 +151,7 @@ def _alignment(square: float, sums: Array, targets: Array, centered: bool) -> fl
     n = len(targets)
     row_sums, products = sums[:, 0], sums[:, 1:]
     if centered:
-        means = targets.mean(axis=0)
+        means = targets[0] + (targets - targets[0]).mean(axis=0)  # of equal targets exactly theirs
         targets = targets - means
         products = products - row_sums[:, None] * means  # K H Y
         square = square - 2 * float(row_sums @ row_sums) / n + float(row_sums.sum()) ** 2 / n**2  # |H K H|^2

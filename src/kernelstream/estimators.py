@@ -67,8 +67,7 @@ class _KernelEstimator(BaseEstimator):
         return rows
 
     def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
-        dtype = np.float32 if type(rows).__name__ == "Rows32" else np.float64
-        self.learner_ = _started(self.learner, rows.width, outputs, regression=regression, dtype=dtype)
+        self.learner_ = _started(self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows))
 
     def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
         """Checked weights; ``some``: not all may be zero (in a chunk of a stream they may)."""
@@ -81,10 +80,12 @@ class _KernelEstimator(BaseEstimator):
             raise ValueError(
                 f"sample_weight has the shape {weights.shape}: {rows.n} rows need one weight each"
             )
-        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        dtype = _dtype(rows)
+        bad = np.flatnonzero(~((weights >= 0) & (weights <= np.finfo(dtype).max)))
         if len(bad):
             raise ValueError(
-                f"sample_weight is {weights[bad[0]]} at row {bad[0]}: a weight must be finite and not negative"
+                f"sample_weight is {weights[bad[0]]} at row {bad[0]}: a weight must be finite (in {dtype.__name__}) "
+                "and not negative"
             )
         if some and not weights.any():
             raise ValueError("all sample weights are zero: there is nothing to fit")
@@ -161,11 +162,20 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             raise ValueError("requires y to be passed, but the target y is None")
         targets = column_or_1d(y, dtype=np.float64, warn=True)
         self._same_length(rows, targets)
-        bad = np.flatnonzero(~np.isfinite(targets))
+        dtype = _dtype(rows)
+        bad = np.flatnonzero(~(np.abs(targets) <= np.finfo(dtype).max))
         if len(bad):
-            what = "NaN" if np.isnan(targets[bad[0]]) else "infinity"
-            raise ValueError(f"y has {what} at row {bad[0]}: only finite targets can be learnt")
+            value = targets[bad[0]]
+            what = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:g}"
+            raise ValueError(
+                f"y has {what} at row {bad[0]}: only finite targets that {dtype.__name__} holds can be learnt"
+            )
         return np.ascontiguousarray(targets)
+
+
+def _dtype(rows: Any) -> type[np.float32] | type[np.float64]:
+    """The precision of rows, and so of the model that learns them."""
+    return np.float32 if type(rows).__name__ == "Rows32" else np.float64
 
 
 def _gives_probabilities(self: KernelClassifier) -> bool:

@@ -18,9 +18,37 @@ from kernelstream._core import core
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer, check_number
 
-__all__ = ["Gaussian", "Kernel", "Laplacian", "Linear", "Polynomial", "as_kernel", "core_options"]
+__all__ = [
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "as_kernel",
+    "check_bandwidth",
+    "core_options",
+]
 
 Array = NDArray[Any]
+
+_NARROWEST, _WIDEST = 1e-150, 1e150  # bandwidths between which squares and inverses stay in range
+
+
+def check_bandwidth(name: str, value: Any) -> float:
+    """A bandwidth whose ``gamma`` is a positive finite number.
+
+    >>> check_bandwidth("bandwidth", 1e200)
+    Traceback (most recent call last):
+    ...
+    ValueError: bandwidth must be a finite number >= 1e-150 and <= 1e+150, got 1e+200
+    """
+    return _check_between(name, value, _NARROWEST, _WIDEST)
+
+
+def _check_between(name: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, np.floating):  # or the bounds would be cast to its type, where they may not fit
+        value = float(value)
+    return check_number(name, value, low=low, high=high)
 
 
 class Kernel(BaseEstimator):
@@ -80,11 +108,16 @@ class _Radial(Kernel):
 
     def _check(self) -> None:
         if self.gamma is not None:
-            check_number("gamma", self.gamma, low=0, open_low=True)
+            self.check_gamma("gamma", self.gamma)
             if self.bandwidth is not None:
                 raise ValueError("give gamma or bandwidth, not both")
         elif self.bandwidth is not None and self.bandwidth != "median":
-            check_number("bandwidth", self.bandwidth, low=0, open_low=True)
+            check_bandwidth("bandwidth", self.bandwidth)
+
+    @classmethod
+    def check_gamma(cls, name: str, value: Any) -> float:
+        """A scale whose bandwidth ``check_bandwidth`` would accept."""
+        return _check_between(name, value, cls._gamma(_WIDEST), cls._gamma(_NARROWEST))
 
     @property
     def settled(self) -> bool:
@@ -99,7 +132,7 @@ class _Radial(Kernel):
         distances = self._distance(measures[np.triu_indices(len(measures), k=1)])
         distances = distances[distances > 0]
         median = float(np.median(distances)) if len(distances) else 1.0
-        return type(self)(bandwidth=min(max(median, 1e-150), 1e150))  # squares and inverses stay in range
+        return type(self)(bandwidth=min(max(median, _NARROWEST), _WIDEST))
 
     def options(self) -> dict[str, Any]:
         """``gamma``."""

@@ -30,6 +30,15 @@ def value(loss: str, f: float, y: float) -> float:
     return max(0.0, 1 - y * f) ** 2
 
 
+def curvature(loss: str, C: float, y: float) -> float:
+    """The largest sigma of Assumption 2, by trying all pairs of scores on a grid over [-C, C]."""
+    grid = np.linspace(-C, C, 201)
+    values = np.array([value(loss, f, y) for f in grid])
+    first = np.array([slope(loss, f, y) for f in grid])[:, None] * (grid[None, :] - grid[:, None])
+    usable = np.abs(first) > 1e-6
+    return float((2 * (values[None, :] - values[:, None] - first)[usable] / first[usable] ** 2).min())
+
+
 def clip(z: float, C: float) -> tuple[float, float]:
     """The clipped score and h, how far z is outside [-C, C]."""
     h = np.sign(z) * max(abs(z) - C, 0.0)
@@ -169,7 +178,7 @@ class KRLS:
     def admit(self, x: Array) -> Array:
         """Let x join the dictionary if it is far from its span; its coefficients."""
         delta, a = self.residual(x)
-        if delta > max(self.nu, 1e-10) and len(self.points) < self.max_size:
+        if (delta > max(self.nu, 1e-10) or not self.points) and len(self.points) < self.max_size:
             self.points.append(x)
             a = np.append(np.zeros(len(a)), 1.0)
         return a

@@ -109,7 +109,8 @@ class BOGD(KOGD):
         norms = self.norms()
         if self.removal == "uniform" or np.sum(norms) == 0:
             return np.full(B, 1.0 / B)
-        return (1.0 - norms / np.sum(norms)) / (B - 1)
+        p = np.maximum(0.0, 1.0 - (B - 1) * norms / np.sum(norms))
+        return p / np.sum(p)
 
     def draw(self) -> int:
         """The slot to drop, by one draw."""

@@ -175,8 +175,10 @@ class OKS(Learner):
         loss: Loss,
         seed: int,
         regression: bool = False,
+        limit: float | None = None,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
+        self.limit = limit  # of the step: 1 / curvature where the slope of the loss has no bound
         self.gammas, self.eta, self.delta, self.rate, self.loss = gammas, eta, delta, rate, loss
         self.rng = Splitmix(seed)
         self.losses = np.zeros(len(gammas))
@@ -209,8 +211,11 @@ class OKS(Learner):
         p = self.probabilities()[i]
         targets = column_targets(y, self.outputs)
         g = slopes(self.loss, f, y)
+        step = self.eta * w / p
+        if self.limit is not None:
+            step = min(step, self.limit)
         if np.any(g != 0):
-            self.experts[i].append((x, -self.eta * w * g / p))
+            self.experts[i].append((x, -step * g))
         self.losses[i] += (
             w * sum(self.loss.value(float(f[c]), float(targets[c])) for c in range(self.outputs)) / p
         )

@@ -198,7 +198,9 @@ class Learner(BaseEstimator):
 
 def _overflow(row: int) -> ScoreOverflowError:
     return ScoreOverflowError(
-        "the score of row {row} is not finite: scale the inputs (StandardScaler) or lower the step size", row
+        "the score of row {row}, or the step from it, is not finite: scale the inputs and targets (StandardScaler) "
+        "or lower the step size",
+        row,
     )
 
 

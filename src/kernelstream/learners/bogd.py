@@ -4,7 +4,7 @@ Kernel gradient descent with at most B points. When full, point j is dropped wit
 by 1 - p_i, so that the model stays the same on average; then weights are clipped to [-clip eta, clip eta]:
 
     uniform     p_j = 1 / B                                                        (BOGD)
-    nonuniform  p_j = (1 - s_j) / (B - 1),  s_j = |a_j| sqrt(k_jj) / sum_i ...     (BOGD++)
+    nonuniform  p_j = 1 - (B - 1) s_j,  s_j = |a_j| sqrt(k_jj) / sum_i ...         (BOGD++: least variance)
     smallest    the point of smallest |a_j| sqrt(k_jj), nothing rescaled
 """
 
@@ -32,7 +32,11 @@ class BOGD(ExpansionLearner):
         seed: of the draws.
 
     This differs from the paper in:
-        1. ``removal="smallest"``, a deterministic rule, is not in the paper.
+        1. ``removal="smallest"``, a deterministic rule, is not in the paper;
+        2. ``"nonuniform"``: a p_j below 0 (a point of more than 1 / (B - 1) of all weight) counts as 0, the others are
+           divided by their sum;
+        3. several classes: one-vs-rest columns on shared points, |a_j| is the 1-norm over them; any loss may be given;
+        4. the default kernel: see ``KernelLearner``.
 
     References:
         Zhao, Wang, Wu, Jin and Hoi, "Fast bounded online gradient descent algorithms for scalable kernel-based online

@@ -44,12 +44,15 @@ class DualSGD(KernelLearner):
 
     This differs from the paper in:
         1. our reading of k-merging: the neighbours keep the projection of the dropped point on their span,
-        the features only the rest; neighbours that those nearer than they span are left out; 2. the point
+        the features only the rest; a neighbour is left out if those nearer than it span it up to 1e-10 of
+        k(x, x) (float32 data: 1e-3, or rounded weights would grow and cancel); 2. the point
         dropped is the one of smallest weight, summed over the classes, the oldest of equals, and may be the
         new one; 3. features have norm one; 4. the kernel values between stored points and their features are
         kept (B x B and B x n_components numbers), so that a merge computes no kernel; 5. several classes are
         learnt one against the rest; 6. for the squared and the squared hinge loss, whose slopes have no
-        bound, the step is ``1 / (lam t + curvature)`` (the paper projects the model on a ball instead).
+        bound, the step is ``1 / (lam t + curvature)`` (the paper projects the model on a ball instead), and
+        ``1 / (lam t + w curvature)`` for a row of sample weight w > 1, which then cannot overshoot its target;
+        7. sample weights (they multiply the slope).
 
     References:
         Le, Nguyen, Nguyen and Phung, "Dual space gradient descent for online learning", NeurIPS 2016.

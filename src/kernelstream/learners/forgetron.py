@@ -27,7 +27,9 @@ class Forgetron(ExpansionLearner):
 
     This differs from the paper in:
         1. several classes: the paper's s and mu are taken along the pair of classes of the forgotten point
-           (s = sum_c |a_rc|, mu = sum_c sign(a_rc) f'_c(x_r)), which for two classes is the paper's.
+           (s = sum_c |a_rc|, mu = sum_c sign(a_rc) f'_c(x_r)), which for two classes is the paper's;
+        2. kernels with k(x, x) > 1 are accepted, though the mistake bound needs k(x, x) <= 1;
+        3. the default kernel: see ``KernelLearner``.
 
     References:
         Dekel, Shalev-Shwartz and Singer, "The Forgetron: a kernel-based perceptron on a fixed budget", NeurIPS 2005.

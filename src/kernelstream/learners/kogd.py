@@ -26,7 +26,9 @@ class KOGD(ExpansionLearner):
         max_size: how many points may be stored before an error ends the growth.
 
     This differs from the paper in:
-        1. no offset b; the step size is constant.
+        1. no offset b; the step size is constant;
+        2. several classes: one-vs-rest columns on shared points; losses beyond the paper's;
+        3. the default kernel: see ``KernelLearner``.
 
     References:
         Kivinen, Smola and Williamson, "Online learning with kernels", IEEE Trans. Signal Processing 52, 2004 (NORMA).
@@ -77,7 +79,8 @@ class TruncatedKOGD(ExpansionLearner):
         loss: a loss or its name; by default hinge for classification and squared for regression.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
-    This differs from the paper in: what KOGD does.
+    This differs from the paper in: what KOGD does, and the newest ``budget`` *points* are kept, whatever the number of
+    rounds without a slope between them.
 
     References:
         Kivinen, Smola and Williamson, "Online learning with kernels", IEEE Trans. Signal Processing 52, 2004 (Section V).

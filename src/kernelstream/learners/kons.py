@@ -20,9 +20,9 @@ The stepsize is the paper's ``eta_t = sigma_t``, the curvature constant of Assum
 
 By Taylor's formula any ``sigma <= min l'' / max l'^2`` will do. The largest sigma is, for
 
-- squared, ``(f - y)^2 / 2``: l'' = 1 and |l'| <= C + |y|, hence ``1 / (C + max(C, |y|))^2``, which is ``1 /
-  (4 C^2)`` for targets in [-C, C]. (The paper's loss ``(f - y)^2`` is twice this one and has ``1 / (8 C^2)``;
-  our alpha is half of the paper's.)
+- squared, ``(f - y)^2 / 2``: l'' = 1 and |l'| <= C + |y|, hence ``1 / (C + |y_t|)^2``, which is at least
+  ``1 / (4 C^2)`` for targets in [-C, C]. (The paper's loss ``(f - y)^2`` is twice this one and has ``1 / (8
+  C^2)`` for all of them; our alpha is half of the paper's.)
 - logistic: with p = 1 / (1 + exp(y f)), l'' = p (1 - p) and |l'| = p; over [-C, C] the least l'' and the
   largest |l'| are both reached at y f = -C, hence ``l'' / l'^2 = (1 - p) / p = exp(-C)``.
 - squared hinge: from a with e = 1 - y a > 0 to b on the same side of the kink, ``2 e^2 sigma <= 1``; to b
@@ -47,13 +47,13 @@ __all__ = ["KONS", "SketchedKONS", "curvature_constant"]
 CURVED = ("squared", "logistic", "squared_hinge")
 
 
-def curvature_constant(loss: Any, C: float, target: float = 0.0) -> float:
+def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
     """The largest sigma of Assumption 2 for scores in [-C, C].
 
-    The target matters for the squared loss only, and only beyond [-C, C].
+    The target matters for the squared loss only; the labels of two classes are -1 and 1.
 
-    >>> curvature_constant("squared", C=2.0)
-    0.0625
+    >>> curvature_constant("squared", C=1.0), curvature_constant("squared", C=1.0, target=3.0)
+    (0.25, 0.0625)
     """
     return float(core.curvature_constant(as_loss(loss).name, C, target))
 
@@ -111,7 +111,8 @@ class KONS(NewtonLearner):
         C: scores are clipped to [-C, C]; for regression it should bound the targets, and with the logistic
             loss it bounds the log-odds.
         alpha: regularisation of the second-order matrix.
-        eta: the stepsize; by default the curvature constant of the loss (see the module).
+        eta: the stepsize; by default the curvature constant of the loss (see the module). Either is divided
+            by the row's weight.
         loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         max_size: how many points may be stored before an error ends the growth.
@@ -122,9 +123,19 @@ class KONS(NewtonLearner):
            eta_i`` lacks a ``1 / g_i``, and its k_ii must be the rescaled one);
         2. a round with zero slope and a clipped score (h != 0) stores its point, which b cannot express; one
            with neither stores nothing;
-        3. the kernel need not be normalised;
-        4. sigma is the one of each loss as this library scales it; targets beyond [-C, C] get the smaller
-           sigma they need.
+        3. the kernel need not be normalised; a row with ``k(x, x) = 0`` is passed over;
+        4. sigma is the one of each loss as this library scales it, and with the squared loss that of each
+           target, ``eta_t = sigma_t = 1 / (C + |y_t|)^2``: larger than the paper's ``1 / (4 C^2)`` within
+           [-C, C], and the smaller one that is needed beyond;
+        5. losses without curvature (sigma = 0), for which the paper has ``eta_t = 1 / (L C sqrt(t))``, are
+           not offered;
+        6. sample weights: a row of weight v has the loss ``v l``, hence the slope ``v g`` and the stepsize
+           ``eta / v``, also for an eta that is given;
+        7. the cap ``max_size``.
+
+    Kernel values are computed in double precision for float32 data too, since coefficients are of the order
+    of 1 / alpha. (A callable kernel is given float64 rows; if it rounds to float32, alpha should not be
+    below 1e-5.)
 
     References:
         Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive
@@ -184,7 +195,8 @@ class SketchedKONS(KONS):
         beta: KORS's budget; the theory asks for ``3 log(T / delta) / eps^2``, practice for much less.
         eps: accuracy of the leverage scores, in (0, 1].
         alpha: regularisation of the second-order matrix and of the leverage scores.
-        eta: the stepsize; by default the curvature constant of the loss.
+        eta: the stepsize; by default the curvature constant of the loss. Either is divided by the row's
+            weight.
         loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         max_size: how many points may be stored before an error ends the growth.
@@ -194,7 +206,8 @@ class SketchedKONS(KONS):
         1. Lemma 4 as printed keeps the term ``yhat_i`` of b_i when the coin z_i is 0; the Newton step with
            the sketched A (which Theorem 3 analyses) has ``z_i yhat_i`` there, and that is what is done here;
         2. one draw decides both coins of a round, KORS's own (probability min(beta tau, 1)) and z_t, so that
-           KORS's dictionary is part of the sketch, as Corollary 1 wants it.
+           KORS's dictionary is part of the sketch, as Corollary 1 wants it;
+        3. sample weights reach KORS: it is shown ``g_t sqrt(eta_t) phi_t`` of the weighted loss.
 
     References:
         Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive

@@ -20,7 +20,10 @@ __all__ = ["KRLS"]
 
 
 class KRLS(ExpansionLearner):
-    """Kernel recursive least squares: at every round the best fit to all rows seen in the dictionary's span.
+    """Kernel recursive least squares, with a dictionary of rows that are far from each other's span.
+
+    At every round it is the best fit to all rows seen, when each row is replaced by its projection on the
+    span of the dictionary it met.
 
     Args:
         nu: squared distance from the dictionary's span above which a row joins it.
@@ -30,9 +33,13 @@ class KRLS(ExpansionLearner):
     Classification fits -1 and +1, and with more classes one column each, which share dictionary and P.
 
     This differs from the paper in:
-        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` (float32 data: 1e-5) never joins, so that K stays
-           sound for nu = 0;
-        3. the Cholesky factor of K is kept, not its inverse; 4. sample weights (weighted least squares).
+        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` never joins, so that K stays sound for nu = 0;
+        3. the Cholesky factor of K is kept, not its inverse; 4. sample weights (weighted least squares);
+        5. a row with ``k(x, x) = 0`` is passed over; the first other row joins whatever nu, as in the paper.
+
+    P is updated by Sherman and Morrison's formula alone; its drift is not measured. If it is found not to be
+    positive, learning stops with ``ScoreOverflowError``. Kernel values are computed in double precision for
+    float32 data too.
 
     References:
         Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing

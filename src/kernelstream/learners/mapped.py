@@ -34,7 +34,8 @@ class FOGD(KernelLearner):
         seed: of the frequencies.
 
     This differs from the paper in:
-        1. features have norm one; 2. ``lam`` (0 gives the paper's update).
+        1. features have norm one; 2. ``lam`` (0 gives the paper's update); 3. several classes are learnt one
+        against the rest.
 
     References:
         Lu, Hoi, Wang, Zhao and Liu, "Large scale online kernel learning", JMLR 17, 2016.
@@ -126,7 +127,8 @@ class NOGD(KernelLearner):
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     This differs from the paper in:
-        1. directions with an eigenvalue below 1e-10 of the largest are left out; 2. ``lam`` (0 gives the paper's update).
+        1. directions with an eigenvalue below 1e-10 of the largest are left out; 2. ``lam`` (0 gives the paper's update);
+        3. several classes are learnt one against the rest.
 
     References:
         Lu, Hoi, Wang, Zhao and Liu, "Large scale online kernel learning", JMLR 17, 2016.

@@ -1,7 +1,7 @@
 """Nonlinear online learning with adaptive Nystrom approximation (NOLANA).
 
 A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see
-``kernelstream.sketches.adaptive``). A round:
+``kernelstream.sketches.adaptive``). A round (Section 4.2):
 
     1. w_t <- (1 - eta lam) w - eta g phi_M(x_t),  g the slope of the loss at w . phi_M(x_t)          (Eq. 11)
     2. if |x_t - u_q|^2 >= epsilon for its nearest landmark u_q, that one moves, M becomes M', and
@@ -32,8 +32,10 @@ class NOLANA(NOGD):
         rank: how many features (r), at most the budget; by default 0.8 m, the paper's choice.
         epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row
             moves one), ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the
-            distances seen, so that a tenth of the rows move a landmark.
-        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"`` or ``"warm"``.
+            distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
+            rows equal a landmark).
+        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``,
+            the faster one: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"scratch"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         eta: step size.
         lam: regularisation (lambda).
@@ -44,12 +46,15 @@ class NOLANA(NOGD):
     This differs from the paper in:
         1. the first m examples that the loss has a slope for are the first landmarks, and until there are m
         of them the model is kernel gradient descent on them, as in NOGD, of which w starts as the projection;
-        2. what AdaptiveNystrom differs in; 3. ``epsilon="auto"``; 4. a row of weight 0 moves no landmark; 5.
-        several classes are learnt one against the rest.
+        2. what `AdaptiveNystrom` lists from 2 on (the map, the counts, epsilon, the solvers); 3. Eq. 11, which
+        the paper solves "using gradient descent", is one gradient step of constant size; 4. the gradient
+        step comes first, then Eq. 12, as in Section 4.2 and the proof of Theorem 4.1 (the abstract says the
+        reverse); 5. a row of weight 0 moves no landmark, another weight only multiplies the slope; 6. several
+        classes are learnt one against the rest; 7. the squared loss is halved, see `Squared`.
 
     References:
         Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,
-        Algorithm 2.
+        Section 4.2.
 
     >>> from kernelstream import KernelClassifier
     >>> X, y = [[0.0], [1.0], [0.1], [0.9]] * 20, [0, 1, 0, 1] * 20
@@ -69,7 +74,7 @@ class NOLANA(NOGD):
         *,
         rank: int | None = None,
         epsilon: float | str = "auto",
-        solver: str = "warm",
+        solver: str = "auto",
         iterations: int = 2,
         eta: float = 0.5,
         lam: float = 0.0,

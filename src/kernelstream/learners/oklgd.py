@@ -36,7 +36,9 @@ class OKLGD(SelectingLearner):
             (Chen et al.: in sigma);
         2. losses other than the squared one; with them a round without a slope stores nothing;
         3. several classes: one-vs-rest columns over the same centres, whose derivatives in gamma add up;
-        4. when ``max_size`` is reached it stops with an error (what the OKS-SIL paper did there is not said).
+        4. when ``max_size`` is reached it stops with an error (what the OKS-SIL paper did there is not said);
+        5. the default start: the median distance, set anew when 2, 4, 8, ... 128 examples have been learnt from;
+            each time the learner starts again and goes over those kept.
 
     References:
         Chen, Liang, Zheng and Principe, "Kernel least mean square with adaptive kernel size", Neurocomputing

@@ -7,7 +7,8 @@ i so far:
     draw i ~ p;   predict f_i(x_t);   with g = l'(f_i(x_t)):
     f_i -= eta g / p_i k_i(x_t, .),   L_i += l(f_i(x_t)) / p_i
 
-The other candidates neither predict nor learn in that round.
+For losses whose slope has no bound the step is min(eta / p_i, 1 / c) with c the largest l'': 1 for the squared
+loss, 2 for the squared hinge. The other candidates neither predict nor learn in that round.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import Gaussian
+from kernelstream.kernels import Gaussian, check_bandwidth
 from kernelstream.learners.base import Array, ExpansionLearner, check_seed
 from kernelstream.validate import check_integer, check_number
 
@@ -38,7 +39,7 @@ def check_bandwidths(bandwidths: Any) -> None:
     if len(bandwidths) == 0:
         raise ValueError(f"bandwidths must name at least one candidate, got {bandwidths!r}")
     for sigma in bandwidths:
-        check_number("each of bandwidths", sigma, low=0, open_low=True)
+        check_bandwidth("each of bandwidths", sigma)
 
 
 class OKS(ExpansionLearner):
@@ -50,7 +51,7 @@ class OKS(ExpansionLearner):
 
     Args:
         bandwidths: the candidates' sigma; by default the 25 of the OKS-SIL paper, 2^-6.5 to 2^5.5.
-        eta: step size of the expansions.
+        eta: step size of the expansions (see 2. below for its limit).
         delta: smoothing of the probabilities, above 0.
         rate: learning rate of the candidates' weights; by default ``sqrt(2 (1 - delta) ln N / (N t))`` at
             round t.
@@ -61,7 +62,10 @@ class OKS(ExpansionLearner):
     This differs from the paper in:
         1. the default rate: a stream has no T, so t stands for it (give ``sqrt(2 (1 - delta) ln N / (N T))``
             to have the paper's);
-        2. several classes: one-vs-rest columns, whose losses add up.
+        2. the step: with the squared and the squared hinge loss, whose slopes have no bound, it is at most
+            1 / c, c being the loss's curvature (1 and 2). The paper's ``eta / p_i`` goes up to
+            ``eta N / delta``, and from 2 / c on every step takes the score further from the target;
+        3. several classes: one-vs-rest columns, whose losses add up.
 
     References:
         Yang, Mahdavi, Jin, Yi and Hoi, "Online kernel selection: algorithms and evaluations", AAAI 2012.

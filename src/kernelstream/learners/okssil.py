@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from kernelstream.kernels import Gaussian
 from kernelstream.learners.base import Array, check_seed
@@ -32,6 +33,26 @@ from kernelstream.learners.selecting import SelectingLearner
 from kernelstream.validate import check_integer, check_number
 
 __all__ = ["OKSSIL"]
+
+
+class ScaledGaussian:
+    """``exp(-sum_d gamma_d (x_d - x'_d)^2)``, called as a kernel is.
+
+    >>> ScaledGaussian([1.0, 0.0])([[0.0, 0.0], [0.0, 5.0]]).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+
+    def __init__(self, gammas: Any) -> None:
+        self.gammas = np.array(gammas, np.float64)
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """The matrix of kernel values of the rows of ``X`` against the rows of ``Y`` (or of ``X``)."""
+        return Gaussian(gamma=1.0)(self._scaled(X), None if Y is None else self._scaled(Y))
+
+    def _scaled(self, X: Any) -> Any:
+        rows: Any = X if scipy.sparse.issparse(X) else np.asarray(X)
+        scales = np.sqrt(self.gammas).astype(np.float32 if rows.dtype == np.float32 else np.float64)
+        return rows.multiply(scales).tocsr() if scipy.sparse.issparse(rows) else rows * scales
 
 
 class OKSSIL(SelectingLearner):
@@ -60,9 +81,13 @@ class OKSSIL(SelectingLearner):
            removal of the point it replaces settles;
         2. the kernel step is zero where the loss of f^w is (the paper writes y_t for the hinge's slope,
             whatever f^w);
-        3. gamma is kept in the interval, which the paper states for its experiments only;
-        4. eigenvalues of K_s below 1e-10 of the largest count as zero in its pseudo-inverse;
-        5. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
+        3. gamma is kept in the interval by clipping: the paper restricts sigma to Omega (Eq. 3, Section 5.1)
+           but writes no projection in Eq. 4 and line 19 of Algorithm 1;
+        4. the start: the paper draws the first sigma uniformly from 2^2.5, 2^3, ... 2^5.5. By default it is
+           the median distance here, set anew when 2, 4, 8, ... 128 examples have been learnt from: each time
+           the learner starts again and goes over those kept. With ``gamma`` given it starts once;
+        5. eigenvalues of K_s below 1e-10 of the largest count as zero in its pseudo-inverse;
+        6. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
            smallest weight is that of the 1-norm, the derivatives in gamma add up), and anisotropic scales
            are spelt out here and only mentioned or absent there.
 
@@ -132,15 +157,8 @@ class OKSSIL(SelectingLearner):
 
     @property
     def kernel_(self) -> Any:
-        """The kernel of the next round."""
-        if not self.anisotropic:
-            return super().kernel_
-        scales = np.sqrt(self._gamma())
-
-        def scaled(X: Array, Y: Array) -> Array:
-            return Gaussian(gamma=1.0)(np.asarray(X) * scales, np.asarray(Y) * scales)
-
-        return scaled
+        """The kernel of the next round; with one gamma for each feature, callable as a kernel is."""
+        return ScaledGaussian(self._gamma()) if self.anisotropic else super().kernel_
 
     def widen(self, width: int) -> None:
         """Accept more features; those new start with the gamma that all started with."""

@@ -25,7 +25,9 @@ class KernelPerceptron(ExpansionLearner):
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         max_size: how many points may be stored before an error ends the growth.
 
-    This differs from the paper in: nothing.
+    This differs from the paper in:
+        1. several classes: a step raises the true and lowers the best wrong class by a half each (docs/conventions.md);
+        2. the default kernel, whose bandwidth is set from the first examples: see ``KernelLearner``.
 
     References:
         Freund and Schapire, "Large margin classification using the perceptron algorithm", Machine Learning 37, 1999.
@@ -63,7 +65,7 @@ class RBP(ExpansionLearner):
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the draws.
 
-    This differs from the paper in: nothing.
+    This differs from the paper in: what KernelPerceptron does.
 
     References:
         Cavallanti, Cesa-Bianchi and Gentile, "Tracking the best hyperplane with a simple budget perceptron",

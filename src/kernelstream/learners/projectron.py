@@ -30,7 +30,9 @@ class Projectron(ExpansionLearner):
 
     This differs from the paper in:
         1. a budget: when it is full every mistake is projected (the paper bounds the set through eta alone);
-        2. a point with delta^2 <= 1e-10 k(x, x) is always projected, so that K^-1, kept in double precision, stays sound.
+        2. a point with delta^2 <= 1e-10 k(x, x) (1e-5 for float32 data) is always projected, so that K^-1, kept in
+           double precision, stays sound; one with k(x, x) = 0 teaches nothing;
+        3. several classes as in KernelPerceptron; the default kernel: see ``KernelLearner``.
 
     References:
         Orabona, Keshet and Caputo, "The Projectron: a bounded kernel-based perceptron", ICML 2008.

@@ -48,7 +48,9 @@ class ProjKA(Projectron):
         3. the paper gives Projectron a U and not an eta. By our reading of Orabona et al. a mistake is
            projected if delta_t <= eta_t = (2 l_t - |P k_t|^2 - 1/2) / (2 U) with l_t >= 1 and |P k_t| <= 1:
            never below 1 / (4 U), which is the constant taken here;
-        4. several classes: alignment with one -1 / +1 column per class; and what Projectron does.
+        4. where every alignment is 0 (``centered`` with rows of one class so far) the candidate nearest the
+           median distance between rows is taken;
+        5. several classes: alignment with one -1 / +1 column per class; and what Projectron does.
 
     References:
         Zhang and Liao, "Hypothesis sketching for online kernel selection in continuous kernel space",

@@ -29,7 +29,7 @@ class SelectingLearner(ExpansionLearner):
 
     @property
     def kernel_(self) -> Any:
-        """The kernel of the next round."""
+        """The kernel with the scale of now: in OKLGD that of the newest centre."""
         return Gaussian(gamma=float(self._core.gamma[0]))
 
     def _check_search(self) -> None:
@@ -39,7 +39,8 @@ class SelectingLearner(ExpansionLearner):
         if not isinstance(self.interval, (tuple, list)) or len(self.interval) != 2:
             raise ValueError(f"interval must be a pair (lowest gamma, highest gamma), got {self.interval!r}")
         low, high = self.interval
-        check_number("the low end of interval", low, low=0, open_low=True)
+        Gaussian.check_gamma("the low end of interval", low)
+        Gaussian.check_gamma("the high end of interval", high)
         check_number("the high end of interval", high, low=low)
         if self.gamma is not None:
             check_number("gamma", self.gamma, low=low, high=high)

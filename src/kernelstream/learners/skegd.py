@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State
 from kernelstream.learners.mapped import NOGD
-from kernelstream.sketches.incremental import IncrementalSketch
+from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
 from kernelstream.validate import check_choice, check_integer
 
 __all__ = ["SkeGD"]
@@ -37,19 +38,23 @@ class SkeGD(NOGD):
         budget: how many examples start the sketch (B).
         sketch_size: number of columns of the sketch (s_p), rounded down to a multiple of ``blocks``; by
             default 3 B / 4.
-        samples: how many landmarks (s_m); by default a fifth of the sketch size.
+        samples: how many landmarks (s_m); by default a fifth of the sketch size before it is rounded, and at
+            most B.
         rank: how many features (k); by default B / 10.
         blocks: nonzeros in a row of the SJLT (d).
-        cycle: every how many rounds an example enters the sketch and the map is refreshed (rho). A refresh
-            costs about 4 ms at B = 200: at 5000 rounds, what the rounds between do. Where the stream turns
-            against the model, shorter is better.
+        cycle: every how many rounds an example is offered to the sketch (rho); if it is taken, the map is
+            refreshed. Once the sketch is full (``capacity``) ever fewer are taken, so refreshes get rarer. A
+            refresh costs about 4 ms at B = 200: with about 120 features what 5000 rounds do, with 20 features
+            4 to 6 times as many. With ``transfer="paper"`` and a large capacity, shorter is better where the
+            stream turns against the model.
         capacity: how many examples the sketch stores at most; by default 2 B.
         eta: step size.
         lam: regularisation.
         transfer: what the weights keep at a refresh: ``"paper"`` one prediction, as above; ``"lstsq"`` the
             predictions on all stored examples, in the sense of least squares. ``"lstsq"`` errs less: with a
-            refresh every 50 rounds 18.4 against 23.9 % on a9a, 30.8 against 34.7 % on spambase; ``"paper"``
-            forgets faster, which pays against an adversary (docs/results/skegd.md).
+            refresh every 50 rounds 18.4 against 23.9 % on a9a (the first 10,000 rows of 5 permutations), 30.8
+            against 34.7 % on spambase; ``"paper"`` forgets faster, which pays against an adversary
+            (docs/results/skegd.md).
         loss: a loss or its name; by default hinge for classification and squared for regression.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the sketch.
@@ -61,12 +66,17 @@ class SkeGD(NOGD):
         2. the sketch stores ``capacity`` examples at most, in a reservoir; a round whose example is not taken
            is no refresh;
         3. ``cycle`` is a number of rounds, counted over rows learnt (weight > 0); the paper's is a share of a
-           known T. Line 14 means rounds t = 1, 1 + rho, 1 + 2 rho, ... after T_0, so rho = 1 refreshes every
-           round;
-        4. ``transfer="lstsq"``; and where the map hardly sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``,
-           ``"paper"`` does the same: line 18 would divide by nearly nothing (with a narrow kernel scores of
-           1e5 were seen);
-        5. what `IncrementalSketch` lists: a pseudo-inverse of rank k, a symmetric decomposition.
+           known T. Line 14 means those rounds t = 1, 1 + rho, 1 + 2 rho, ... of the stream that come after
+           T_0, so rho = 1 refreshes every round;
+        4. ``transfer="lstsq"``, the default, also in place of Section 4's w_{T_0 + 1}; and where the map hardly
+           sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``, ``"paper"`` does the same: line 18 would divide by
+           nearly nothing (with a narrow kernel scores of 1e5 were seen). Either way wbar_t . phi_{t+1}(x_t)
+           is no longer f_t(x_t); as in line 23 the gradient at a refresh is taken there, at the changed
+           score, while the prediction is f_t(x_t). Directions below 1e-6 of the largest are left out;
+        5. a row with a ``k(x, x)`` too large for a number is an error while the first B are stored and where it
+           would enter the sketch; it is not learnt;
+        6. what `IncrementalSketch` lists, but for its phase of ``cycle``: ``solver="exact"``, the default, where
+           the paper has randomized SVDs, a pseudo-inverse of rank k, cut at 1e-10, a symmetric decomposition.
 
     References:
         Zhang and Liao, "Incremental randomized sketching for online kernel learning", ICML 2019.
@@ -116,6 +126,7 @@ class SkeGD(NOGD):
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         super().check()
+        check_size(self.sketch_size, self.blocks)
         self._new_sketch().check()
         check_integer("cycle", self.cycle, low=1)
         check_choice("transfer", self.transfer, ["paper", "lstsq"])
@@ -125,7 +136,7 @@ class SkeGD(NOGD):
         return IncrementalSketch(
             self.budget,
             sketch_size=size,
-            samples=max(1, size // 5) if self.samples is None else self.samples,
+            samples=min(self.budget, max(1, size // 5)) if self.samples is None else self.samples,
             rank=max(1, self.budget // 10) if self.rank is None else self.rank,
             blocks=self.blocks,
             capacity=self.capacity,
@@ -140,9 +151,30 @@ class SkeGD(NOGD):
         self._rounds = 0
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        super()._run_core(rows, targets, weights, scores, first)
-        if self._mapped is None:
-            self._rounds += _learnt(rows.n, weights)
+        at = 0
+        while at < rows.n:
+            stop = rows.n if self._mapped is not None else at + self._sketchable(rows, weights, at)
+            if stop == at:
+                raise ScoreOverflowError(NOT_FINITE, first + at)
+            part = None if weights is None else weights[at:stop]
+            learnt = 0
+            try:
+                super()._run_core(rows.part(at, stop), targets[at:stop], part, scores[at:stop], first + at)
+                learnt = stop - at
+            except ScoreOverflowError as error:
+                learnt = error.row - first - at
+                raise
+            finally:
+                if self._mapped is None:  # else `_run_map` has counted them
+                    self._rounds += _learnt(learnt, part)
+            at = stop
+
+    def _sketchable(self, rows: Any, weights: Array | None, at: int) -> int:
+        """How many of the next rows the sketch could begin with: one stored before it is there for good."""
+        X = rows.part(at, min(rows.n, at + 256)).array()
+        if weights is not None:
+            X = np.where(weights[at : at + len(X), None] > 0, X, 0)  # these will not be stored
+        return finite_rows(self._settled, X)
 
     def _run_map(
         self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array, first: int
@@ -159,7 +191,10 @@ class SkeGD(NOGD):
             one = rows.part(at, at + 1)
             before = self._mapped.score(one)
             self._finished((0, "done" if np.isfinite(before).all() else "not finite"), first + at)
-            self._refresh(one.array()[0])
+            try:
+                self._refresh(one.array()[0])
+            except ScoreOverflowError as error:
+                raise error.moved(first + at) from None
             self._run_part(rows, at, stop, targets, weights, scores, first)
             scores[at] = before  # predicted with the old map, learnt with the new one
 
@@ -183,11 +218,17 @@ class SkeGD(NOGD):
 
     def _refresh(self, row: Array) -> None:
         """Let an example into the sketch; if it is taken, go over to the new map."""
+        saved = self._sketch.state()
         slot = self._sketch.offer(row)
         if slot is not None:
             K = self._sketch.kernel_values(self._sketch.stored, self._points)
             weights = self._mapped.weights[: len(self._matrix)].astype(np.float64)
-            self._carry(K, K @ (self._matrix.T @ weights), slot)
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = K @ (self._matrix.T @ weights)
+            if not np.isfinite(values).all():  # there is nothing to carry over
+                self._sketch.restore(saved)
+                raise ScoreOverflowError(NOT_FINITE, 0)
+            self._carry(K, values, slot)
 
     def _carry(self, K: Array, values: Array, slot: int) -> None:
         """Take the sketch's map, and weights that keep the model's values on the stored examples.

@@ -4,7 +4,7 @@ With landmarks u_1 .. u_m, E_ij = k(u_i, u_j) and its leading r eigenpairs E ~ U
 
     phi(x) = [k(x, u_1), ..., k(x, u_m)] U_r S_r^-1/2                                                  (Eq. 7)
 
-The landmark q nearest to x_t moves if |x_t - u_q|^2 >= epsilon, N_q being the number of points it stands for:
+The landmark q nearest to x_t moves if |x_t - u_q|^2 >= epsilon; N_q is 1 plus its moves so far:
 
     u_q <- (N_q u_q + x_t) / (N_q + 1),   N_q <- N_q + 1                                               (Eq. 8)
 
@@ -35,9 +35,11 @@ from kernelstream.validate import check_choice, check_integer, check_number
 __all__ = ["AdaptiveNystrom", "Landmarks"]
 
 Array = NDArray[Any]
-SOLVERS = ("scratch", "rank2", "warm")
+SOLVERS = ("auto", "scratch", "rank2", "warm")
 #: ``epsilon="auto"``: the share of rows that shall move a landmark, and how fast the threshold follows.
 AUTO_SHARE, AUTO_STEP = 0.1, 0.05
+#: Its least value, as a part of its start: from there it is back at its start after some 200 rows.
+AUTO_FLOOR = 1e-4
 
 
 def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:
@@ -137,29 +139,42 @@ class Landmarks:
         kernel: a kernel or a callable, all parameters set.
         points: the first landmarks, ``(m, width)``; taken over, and moved in place.
         rank: how many features (r).
-        solver: ``"scratch"``, ``"rank2"`` or ``"warm"``.
+        solver: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``, the faster of ``warm`` and ``scratch``.
         iterations: of ``warm`` (the paper's p).
     """
 
     def __init__(
-        self, kernel: Any, points: Array, rank: int, solver: str = "warm", iterations: int = 2
+        self, kernel: Any, points: Array, rank: int, solver: str = "auto", iterations: int = 2
     ) -> None:
-        self.kernel, self.points, self.rank = kernel, points, rank
-        self.solver, self.iterations = solver, iterations
+        self._set(kernel, points, rank, solver, iterations)
         self.counts = np.ones(len(points), np.int64)
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
         self.values, self.vectors = top_eigenpairs(self.gram, len(points) if solver == "rank2" else rank)
         self._make_map()
 
+    def _set(self, kernel: Any, points: Array, rank: int, solver: str, iterations: int) -> None:
+        self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
+        if solver == "auto":  # docs/results/nolana.md: Rayleigh-Ritz of a high rank costs more than it saves
+            solver = "warm" if 2 * rank <= len(points) else "scratch"
+        self.solver = solver
+
+    def _maps(self) -> tuple[Array, Array]:
+        return nystrom_map(self.values[: self.rank], self.vectors[:, : self.rank])
+
     def _make_map(self) -> None:
         """``matrix``: r x m, from kernel values to features."""
-        self.matrix, self.lift = nystrom_map(self.values[: self.rank], self.vectors[:, : self.rank])
+        self.matrix = self._maps()[0]
+
+    @property
+    def lift(self) -> Array:
+        """From kernel weights to feature weights, r x m; made when asked for."""
+        return self._maps()[1]
 
     @property
     def nbytes(self) -> int:
         """Bytes beside the points."""
-        kept = (self.counts, self.gram, self.values, self.vectors, self.matrix, self.lift)
+        kept = (self.counts, self.gram, self.values, self.vectors, self.matrix)
         return sum(array.nbytes for array in kept)
 
     def arrays(self) -> dict[str, Array]:
@@ -172,8 +187,7 @@ class Landmarks:
     ) -> Self:
         """The landmarks whose ``arrays`` these were."""
         made = cls.__new__(cls)
-        made.kernel, made.points, made.rank = kernel, points, rank
-        made.solver, made.iterations = solver, iterations
+        made._set(kernel, points, rank, solver, iterations)
         for name in ("counts", "gram", "values", "vectors"):
             setattr(made, name, np.array(arrays[name], order="C"))
         made._make_map()
@@ -186,8 +200,9 @@ class Landmarks:
         ``"auto"`` starts from the 0.9 quantile of the squared distances between a landmark and its nearest
         other one, copies left out; it is multiplied by ``exp(0.045)`` after each row that reaches it and by
         ``exp(-0.005)`` after each that does not. So it follows the 0.9 quantile of the distances seen, and in
-        the long run one row in ten moves a landmark, whatever the stream does: where the threshold ends is
-        bounded, so the sum of its steps is.
+        the long run one row in ten moves a landmark: where the threshold ends is bounded, so the sum of its
+        steps is. Fewer do while that quantile is below 1e-4 of the start, where the threshold stops falling:
+        above all when more than nine in ten rows equal a landmark.
         """
         if epsilon != "auto":
             return float(epsilon), 0.0, 1.0, 1.0
@@ -197,7 +212,7 @@ class Landmarks:
         nearest = nearest[(nearest > 0) & np.isfinite(nearest)]
         start = float(np.quantile(nearest, 1 - AUTO_SHARE)) if len(nearest) else 1.0
         up, down = np.exp(AUTO_STEP * (1 - AUTO_SHARE)), np.exp(-AUTO_STEP * AUTO_SHARE)
-        return start, 1e-12 * start, float(up), float(down)
+        return start, AUTO_FLOOR * start, float(up), float(down)
 
     def move(self, q: int, x: Array) -> Array:
         """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map.
@@ -242,13 +257,15 @@ class AdaptiveNystrom(KernelSketch):
         rank: how many features (r), at most m; by default 0.8 m, the paper's choice.
         epsilon: squared distance from the nearest landmark at which a row moves it: a number (0: every row
             moves one), ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the
-            distances seen, so that a tenth of the rows move a landmark.
-        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"`` or ``"warm"``.
+            distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
+            rows equal a landmark).
+        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``, the faster
+            one: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"scratch"``.
         iterations: subspace iterations of ``"warm"`` (the paper's p).
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     Attributes:
-        landmarks_: the landmarks now. counts_: how many rows each stands for (N_q). n_moves_: how often one
+        landmarks_: the landmarks now. counts_: 1 plus the moves of each (N_q). n_moves_: how often one
             moved. epsilon_: the threshold now.
 
     This differs from the paper in:
@@ -257,7 +274,10 @@ class AdaptiveNystrom(KernelSketch):
         truncation errors do not add up; 3. each iteration is followed by a factorisation, the last one by
         Rayleigh-Ritz; 4. ``rank2`` keeps all m eigenpairs, since those left out would come back into the
         leading r; it starts anew when rounding shows; 5. directions with an eigenvalue below 1e-10 of the
-        largest are left out; 6. ``epsilon="auto"``.
+        largest are left out; 6. ``epsilon="auto"``; 7. N_q starts at 1 and counts moves only, as Algorithm 1
+        does (Section 4.1 speaks of all points in the cluster, and the paper gives no start); 8. epsilon = 0
+        means that every row moves a landmark, as in Algorithm 1 and Table 1 (Section 5.2 says that none
+        moves); 9. ``solver="auto"`` (the paper: ``warm`` always).
 
     References:
         Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,
@@ -276,7 +296,7 @@ class AdaptiveNystrom(KernelSketch):
         *,
         rank: int | None = None,
         epsilon: float | str = "auto",
-        solver: str = "warm",
+        solver: str = "auto",
         iterations: int = 2,
         kernel: Any = None,
     ) -> None:
@@ -361,7 +381,7 @@ class AdaptiveNystrom(KernelSketch):
 
     @property
     def counts_(self) -> Array:
-        """How many rows each landmark stands for (N_q)."""
+        """One plus the moves of each landmark (N_q)."""
         return (
             np.ones(len(self._first), np.int64) if self._landmarks is None else self._landmarks.counts.copy()
         )

@@ -16,7 +16,10 @@ __all__ = ["ApproximateLinearDependency"]
 
 
 class ApproximateLinearDependency(DictionarySketch):
-    """The ALD dictionary: every row read is within a squared distance ``nu`` of the span of those kept.
+    """The ALD dictionary: rows that were further than ``nu`` from the span of those kept before.
+
+    Until the dictionary is full, every row read is within a squared distance ``nu`` of the span of those kept
+    (or of ``1e-10 k(x, x)``, if that is more).
 
     The features are ``L^-1 k(x)`` with ``L L^T = K`` over the dictionary: their products are the Nystrom
     kernel, and the squared length of a row's features falls short of ``k(x, x)`` by its residual delta.
@@ -30,7 +33,12 @@ class ApproximateLinearDependency(DictionarySketch):
         components_, indices_, n_seen_, nbytes_: the dictionary.
 
     This differs from the paper in:
-        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` (float32 data: 1e-5) is never kept.
+        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` is never kept;
+        3. rows with ``k(x, x) = 0`` are passed over, and the first other row is kept whatever nu, as in the
+           paper; a row with a kernel value that is not finite is refused with ``ScoreOverflowError``, and the
+           rows before it stay read.
+
+    Kernel values are computed in double precision for float32 data too.
 
     References:
         Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Trans. Signal Processing

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream._core import core
+from kernelstream.errors import ScoreOverflowError
 from kernelstream.kernels import core_options
 from kernelstream.rows import as_rows, checked_rows
 from kernelstream.sketches.base import Array, KernelSketch
@@ -59,7 +60,13 @@ class DictionarySketch(KernelSketch):
     def _read(self, rows: Any) -> None:
         if self._core is None:
             self._core = self._build()
-        self._core.read(self._same(rows))
+        stopped = self._core.read(self._same(rows))
+        if stopped < rows.n:
+            raise ScoreOverflowError(
+                "a kernel value of row {row} is not finite, and the rows from it on were not read: "
+                "scale the inputs (StandardScaler)",
+                stopped,
+            )
 
     def _features(self, rows: Any) -> Array:
         made: Array = self._core.features(self._same(rows))
@@ -130,11 +137,16 @@ class RidgeLeverageSampler(DictionarySketch):
     Attributes:
         components_, indices_, n_seen_, nbytes_: the dictionary. probabilities_, weights_: p and 1 / p of each
             row kept.
-        effective_dimension_: ``Tr(K (K + alpha I)^-1)`` of all rows read, estimated from the dictionary.
-        online_dimension_: the sum of all estimates tau_t made (none are, once the dictionary is full).
+        effective_dimension_: ``Tr(K (K + alpha I)^-1)`` of the rows read until the dictionary was full,
+            estimated from the dictionary.
+        online_dimension_: the sum of the estimates tau_t of the rows read until the dictionary was full.
 
     This differs from the paper in:
-        1. the cap; 2. rows with ``k(x, x) = 0`` are passed over.
+        1. the cap: once the dictionary is full, rows are neither measured nor kept;
+        2. rows with ``k(x, x) = 0`` are passed over; a row with a kernel value that is not finite is refused
+           with ``ScoreOverflowError``, and the rows before it stay read.
+
+    Kernel values are computed in double precision for float32 data too.
 
     References:
         Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive
@@ -193,7 +205,10 @@ class RidgeLeverageSampler(DictionarySketch):
 
     @property
     def effective_dimension_(self) -> float:
-        """``Tr(Psi^T Psi (Psi^T Psi + alpha I)^-1)``."""
+        """``Tr(Psi^T Psi (Psi^T Psi + alpha I)^-1)``.
+
+        It estimates the effective dimension of the rows read until the dictionary was full; later rows do not count.
+        """
         packed, n = self._core.state()["dictionary"], self._n_features_out
         L = np.zeros((n, n))
         L[np.tril_indices(n)] = packed
@@ -201,5 +216,8 @@ class RidgeLeverageSampler(DictionarySketch):
 
     @property
     def online_dimension_(self) -> float:
-        """The sum of the estimates of the rows read, an upper estimate of the online effective dimension."""
+        """The sum of the estimates of the rows read until the dictionary was full.
+
+        It is an upper estimate of the online effective dimension of those rows; later ones do not count.
+        """
         return float(self._core.state()["online"][0])

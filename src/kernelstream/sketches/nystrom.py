@@ -89,7 +89,8 @@ class IncrementalNystrom(_LandmarkSketch):
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     This differs from the paper in:
-        1. before B rows have been read, the map is that of the rows read.
+        1. directions with an eigenvalue below 1e-10 of the largest give zero features;
+        2. before B rows have been read, the map is that of the rows read.
 
     References:
         Lu, Hoi, Wang, Zhao and Liu, "Large scale online kernel learning", JMLR 17, 2016.
@@ -140,6 +141,10 @@ class ModifiedNystrom(_LandmarkSketch):
             square.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the draw.
+
+    This differs from the paper in:
+        1. singular values of C below 1e-10 of the largest are left out; 2. uniform draws, not the paper's
+           adaptive sampling; 3. the cut to ``rank`` (none by default).
 
     References:
         Wang and Zhang, "Improving CUR matrix decomposition and the Nystrom approximation via adaptive
