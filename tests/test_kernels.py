@@ -240,3 +240,9 @@ def test_frequencies(kernel):
     assert half == pytest.approx(
         {"Gaussian": 0.67449 * np.sqrt(0.6), "Laplacian": 0.3}[type(kernel).__name__], rel=0.02
     )
+
+
+def test_a_bandwidth_too_small_for_single_precision_is_no_nan():
+    K = Gaussian(bandwidth=1e-30)(np.array([[1.0], [1.0], [2.0]], np.float32))
+    assert np.array_equal(K, [[1, 1, K[0, 2]], [1, 1, K[0, 2]], [K[0, 2], K[0, 2], 1]])
+    assert K[0, 2] < 1e-30

@@ -313,3 +313,11 @@ def test_an_overflowing_row_is_named_and_those_before_it_read() -> None:
         sketch.partial_fit(X[bad + 1 :])
         expected = IncrementalSketch(20, kernel=Linear()).fit(np.delete(X, bad, axis=0))
         np.testing.assert_array_equal(sketch.transform(X[:5]), expected.transform(X[:5]))
+
+
+def test_projection_reports_how_well_it_keeps_products() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 200))
+    errors = [SJLT(size, seed=1).fit(X).relative_error(X) for size in (100, 400, 1600)]
+    assert errors[0] > 2 * errors[1] > 4 * errors[2] > 0
+    sparse = scipy.sparse.csr_array(X)
+    assert SJLT(400, seed=1).fit(sparse).relative_error(sparse) == pytest.approx(errors[1])

@@ -1,6 +1,8 @@
 // Kernels, and a set of stored points with the kernel values of rows against it.
 #pragma once
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,7 +24,8 @@ template <class T> struct Kernel {
   static Kernel named(const std::string& name, double gamma, double offset, int degree) {
     const char* names[] = {"gaussian", "laplacian", "polynomial", "linear", "callable"};
     for (int k = 0; k < 5; ++k)
-      if (name == names[k]) return {Kind(k), T(gamma), T(offset), degree, {}};
+      if (name == names[k])                    // a gamma that float cannot hold is its largest: 0 times it stays 0
+        return {Kind(k), T(std::min(gamma, double(std::numeric_limits<T>::max()))), T(offset), degree, {}};
     throw std::invalid_argument("unknown kernel '" + name + "'");
   }
 

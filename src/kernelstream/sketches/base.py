@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,19 +14,39 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream.kernels import Kernel, as_kernel
 from kernelstream.rows import checked_rows
 
-__all__ = ["KernelSketch"]
+__all__ = ["ApproximatesKernel", "KernelSketch"]
 
 Array = NDArray[Any]
 
 
-class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ApproximatesKernel:
+    """Features whose products approximate ``kernel_``: the approximate matrix, and how far it is off."""
+
+    kernel_: Any
+
+    def transform(self, X: Any) -> Any:
+        """Features of the rows."""
+        raise NotImplementedError
+
+    def approximate(self, X: Any, Y: Any = None) -> Array:
+        """The approximate kernel matrix of the rows of ``X`` and ``Y`` (or ``X``)."""
+        left = self.transform(X)
+        product = left @ (left if Y is None else self.transform(Y)).T
+        return np.asarray(product.toarray() if scipy.sparse.issparse(product) else product)
+
+    def relative_error(self, X: Any) -> float:
+        """``|K~ - K|_F^2 / |K|_F^2`` over the rows of ``X``: the measure of the SkeGD paper's Table 2."""
+        exact = self.kernel_(X, X)
+        return float(np.sum((self.approximate(X) - exact) ** 2) / np.sum(exact**2))
+
+
+class KernelSketch(ApproximatesKernel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A scikit-learn transformer z with ``z(x) . z(x')`` close to ``k(x, x')``, learnt from a stream by ``partial_fit``.
 
     Subclasses have a ``kernel`` parameter and write ``_reset``, ``_read`` and ``_features``.
     """
 
     kernel: Any
-    kernel_: Any
 
     @abstractmethod
     def _reset(self, width: int, dtype: Any) -> None:
@@ -69,13 +90,3 @@ class KernelSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Features of the rows."""
         check_is_fitted(self, "kernel_")
         return self._features(checked_rows(self, X, reset=False))
-
-    def approximate(self, X: Any, Y: Any = None) -> Array:
-        """The approximate kernel matrix of the rows of ``X`` and ``Y`` (or ``X``)."""
-        left = self.transform(X)
-        return left @ (left if Y is None else self.transform(Y)).T
-
-    def relative_error(self, X: Any) -> float:
-        """``|K~ - K|_F^2 / |K|_F^2`` over the rows of ``X``: the measure of the SkeGD paper's Table 2."""
-        exact = self.kernel_(X, X)
-        return float(np.sum((self.approximate(X) - exact) ** 2) / np.sum(exact**2))

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernelstream.kernels import Linear
+from kernelstream.sketches.base import ApproximatesKernel
 from kernelstream.validate import check_integer
 
 __all__ = ["SJLT", "hashed", "uniform"]
@@ -51,7 +53,7 @@ def uniform(bits: Array) -> Array:
     return made
 
 
-class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SJLT(ApproximatesKernel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random projection with a few nonzeros a row (SJLT); with one block, the Count Sketch.
 
     As a transformer it takes rows x to ``S^T x``: features are hashed into ``n_components`` signed sums,
@@ -76,6 +78,8 @@ class SJLT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> z.shape, bool(abs(z @ z.T - 1000)[0, 0] < 600)
     ((1, 64), True)
     """
+
+    kernel_ = Linear()  # products of rows are what a random projection keeps
 
     def __init__(self, n_components: int = 100, *, blocks: int = 4, seed: int = 0) -> None:
         self.n_components = n_components
