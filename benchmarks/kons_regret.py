@@ -25,10 +25,11 @@ C = 2.0
 PREFACE = f"""Made by `python benchmarks/kons_regret.py > docs/results/kons.md`.
 
 Squared loss, quadratic kernel in the plane (six dimensions), C = {C:g}, alpha = 1. Points, bytes and time are
-those of the longest run. The curvature constant is 1 / 16, so the Newton steps are cautious; the first-order
-learners with stepsize 1 / sqrt(T) are ahead on the easy stream; the point is how the rows grow: KONS and
-CON-KONS by about a constant for each doubling of T, the first-order ones by a factor of about 1.4. On the
-counter-example Sketched-KONS without a least probability keeps little and pays for it, as the paper says.
+those of the longest run. The curvature constant is 1 / (2 + |y|)^2, from 1 / 16 to 1 / 4 for targets within
+[-2, 2], so the Newton steps are cautious; the first-order learners with stepsize 1 / sqrt(T) are ahead on the
+easy stream; the point is how the rows grow: KONS and CON-KONS by about a constant for each doubling of T, the
+first-order ones by a factor of about 1.4. On the counter-example Sketched-KONS without a least probability
+keeps little and pays for it, as the paper says.
 """
 
 
