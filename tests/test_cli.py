@@ -101,9 +101,10 @@ def test_settings_reach_the_learner(capsys):
     assert small["model_bytes"] < large["model_bytes"]
 
 
-def test_settings_reach_the_default_learner_and_its_kernel(capsys):
+def test_settings_reach_the_learner_and_its_kernel(capsys):
+    options = ["--learner", "NOGD", "--set", "budget=50", "--rows", "1000", "--json"]
     wide, narrow = (
-        json.loads(run(capsys, "run", "--set", "budget=50", "--set", s, "--rows", "1000", "--json")[1])
+        json.loads(run(capsys, "run", "--set", s, *options)[1])
         for s in ("kernel__gamma=0.001", "kernel__gamma=10")
     )
     assert wide["model_bytes"] == narrow["model_bytes"]

@@ -434,7 +434,7 @@ def test_before_anything_was_learnt():
 
 def test_no_probabilities_without_the_logistic_loss():
     with pytest.raises(NotImplementedError, match="logistic"):
-        Classifier().predict_proba_one({"a": 1.0})
+        Classifier(NOGD()).predict_proba_one({"a": 1.0})
     with pytest.raises(NotImplementedError, match="logistic"):
         Classifier(BOGD()).predict_proba_many(pd.DataFrame({"a": [1.0]}))
 

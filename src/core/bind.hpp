@@ -229,6 +229,7 @@ template <class T> void weights_in(std::vector<Array<T>>& weights, const Matrix<
 void bind_expansion(nb::module_& m);
 void bind_mapped(nb::module_& m);
 void bind_linear(nb::module_& m);
+void bind_mixture(nb::module_& m);
 void bind_adaptive(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_selection(nb::module_& m);

@@ -94,6 +94,15 @@ template <class T> class Points {
     if (gammas.size()) extend(gammas, panel.slots());
   }
 
+  // After the panel of a Gaussian kernel's points was written directly: their norms, and the diagonal.
+  void renew() {
+    for (int64_t slot = 0; slot < count; ++slot) {
+      norms_[slot] = 0;
+      for (int64_t d = 0; d < panel.width(); ++d) norms_[slot] += panel.at(slot, d) * panel.at(slot, d);
+      diagonal[slot] = 1;
+    }
+  }
+
   // Every point as it is in `from`, column d times scales[d]; for a Gaussian kernel.
   void rescale(const Panel<T>& from, const T* scales) {
     for (int64_t t = 0; t < tiles(); ++t) {

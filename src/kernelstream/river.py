@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernelstream._core import core
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.estimators import _decide, _is_logistic, _make_room, _probabilities, _started, _targets
+from kernelstream.estimators import _decide, _link, _make_room, _probabilities, _started, _targets
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
 from kernelstream.rows import as_rows
 
@@ -116,7 +116,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
     Parameters
     ----------
     learner
-        The algorithm, for example `NOGD(budget=200)`; by default `NOGD()`.
+        The algorithm, for example `NOGD(budget=200)`; by default `NewtonMixture()`, which needs no tuning.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     Parameters
     ----------
     learner
-        The algorithm, for example `BOGD(budget=100)`; by default `NOGD()`.
+        The algorithm, for example `BOGD(budget=100)`; by default `NewtonMixture()`, which needs no tuning.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self._need_probabilities()
         if not self._labels:
             return {}
-        chances = _probabilities(self._score_one(x), len(self._labels))
+        chances = _probabilities(self._score_one(x), len(self._labels), _link(self.learner))
         return dict(zip(self._labels, chances[0].tolist(), strict=True))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
@@ -252,7 +252,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self._need_probabilities()
         if not self._labels:
             return pd.DataFrame(index=X.index)
-        chances = _probabilities(self._score(*self._rows(X)), len(self._labels))
+        chances = _probabilities(self._score(*self._rows(X)), len(self._labels), _link(self.learner))
         return pd.DataFrame(chances, index=X.index, columns=self._labels)
 
     def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
@@ -294,7 +294,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self._target_of = dict(zip(self._labels, targets, strict=True))
 
     def _need_probabilities(self) -> None:
-        if not _is_logistic(self.learner):
+        if not _link(self.learner):
             raise NotImplementedError(
                 "probabilities need a learner with the logistic loss, such as NOGD(loss='logistic')"
             )

@@ -9,6 +9,7 @@ from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.kons import KONS, SketchedKONS
 from kernelstream.learners.krls import KRLS
 from kernelstream.learners.mapped import FOGD, NOGD
+from kernelstream.learners.newton_mixture import NewtonMixture
 from kernelstream.learners.nolana import NOLANA
 from kernelstream.learners.oklgd import OKLGD
 from kernelstream.learners.oks import OKS
@@ -36,6 +37,7 @@ __all__ = [
     "LinearPA",
     "NOGD",
     "NOLANA",
+    "NewtonMixture",
     "OKLGD",
     "OKS",
     "OKSSIL",

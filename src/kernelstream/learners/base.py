@@ -36,6 +36,8 @@ class Learner(BaseEstimator):
     multiclass: ClassVar[bool] = True
     #: Share of the score that each of two columns gets when a third class appears: 1 for one-vs-rest, 1/2 for margins.
     pair_share: ClassVar[float] = 1.0
+    #: How scores become probabilities: "softmax", or None if the learner's loss decides (the logistic one does).
+    link: ClassVar[str | None] = None
     #: Arrays of the state with a feature axis and with an output axis.
     feature_axes: ClassVar[dict[str, int]] = {}
     output_axes: ClassVar[dict[str, int]] = {"weights": 1}

@@ -1,0 +1,167 @@
+// Online Newton steps on explicit features, the covariance brought up to date a block of rounds at a time.
+//
+// The model is w ~ N(W, P) over m features. A round forgets towards the prior (P <- keep P + (1 - keep) diag(prior),
+// W <- sqrt(keep) W), then takes one Newton step: with v = P x, s = x.v and the loss's curvature h and residual g at the score,
+// W += v g / (1 + h s), P -= h / (1 + h s) v v^T. P itself is only rewritten every kBlock rounds; until then the v's of the
+// block are kept aside, and a product P x is that with the stored P, corrected for them. So P is read once for a whole block
+// of rows that are at hand, and the result is the same to the bit when rows come one by one.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "panel.hpp"
+
+namespace KS_MODULE {
+
+constexpr int64_t kBlock = 16;
+
+inline double logistic(double f) { return f >= 0 ? 1 / (1 + std::exp(-f)) : std::exp(f) / (1 + std::exp(f)); }
+
+// a = y - logistic(f + s a), y being 0 or 1: the residual after the step that it causes. One root, between 0 and 2 y - 1.
+inline double implicit_residual(double f, double s, double y) {
+  double low = y > 0 ? 0 : -1, high = y > 0 ? 1 : 0, a = (low + high) / 2;
+  for (int round = 0; round < 60; ++round) {
+    double p = logistic(f + s * a), miss = y - p - a;
+    (miss > 0 ? low : high) = a;
+    double next = a + miss / (1 + s * p * (1 - p));
+    if (!(next > low && next < high)) next = (low + high) / 2;
+    if (std::abs(next - a) <= 1e-12) return next;
+    a = next;
+  }
+  return a;
+}
+
+enum class NewtonLoss { squared, logistic };
+
+class Newton {
+ public:
+  int64_t m = 0, outputs = 1, pending = 0;
+  double keep = 1, remains = 1;                // of the stored P after the pending rounds: keep^pending
+  NewtonLoss loss = NewtonLoss::squared;
+  Panel<double> covariance;
+  Array<double> prior;
+  std::vector<Array<double>> weights;          // one an output
+  Array<double> vectors;                       // the v's of the block, and their coefficients
+  Array<double> coefficients{size_t(kBlock)};
+
+  Newton() = default;
+  // `features` is a whole number of lines; a feature with prior 0 is padding.
+  Newton(int64_t features, int64_t outputs_, NewtonLoss loss_, double keep_)
+      : m(features), outputs(outputs_), keep(keep_), loss(loss_), covariance(features, features), prior(size_t(features)),
+        vectors(size_t(kBlock * features)), gradient_(size_t(outputs_)),
+        scaled_(size_t(kBlock * features)) {
+    for (int64_t c = 0; c < outputs; ++c) weights.emplace_back(size_t(features));
+  }
+
+  size_t nbytes() const {
+    return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.size() * weights[0].nbytes();
+  }
+
+  void reset() {
+    pending = 0;
+    remains = 1;
+    vectors.clear();
+    coefficients.clear();
+    for (auto& w : weights) w.clear();
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < m; ++j) covariance.at(i, j) = i == j ? prior[size_t(i)] : 0;
+  }
+
+  void score(const double* x, double* f) const {
+    for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights[size_t(c)].data(), x, lines());
+  }
+
+  // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full.
+  void prepare(const double* x, int64_t n, int64_t stride, double* products) const {
+    Rows<double> rows;
+    rows.n = n;
+    rows.width = stride;
+    rows.dense = x;
+    covariance.template dense<Form::product>(rows, 0, n, covariance.slots() / kLine<double>, products, m);
+  }
+
+  // `f`: the score of x; `product`: what `prepare` made of it; y: target, -1 or +1, or the class's number.
+  void learn(const double* x, const double* product, const double* f, double y, double weight) {
+    double shrink = 1;
+    if (keep < 1) {
+      shrink = std::sqrt(keep);
+      remains *= keep;
+      for (int64_t j = 0; j < pending; ++j) coefficients[size_t(j)] *= keep;
+      for (auto& w : weights) scale(shrink, w.data(), lines());
+    }
+    double* v = vectors.data() + pending * m;
+    for (size_t l = 0; l < lines(); ++l) {
+      Line<double> p = Line<double>::at(product + l * kLine<double>), d = Line<double>::at(prior.data() + l * kLine<double>);
+      Line<double> at = Line<double>::at(x + l * kLine<double>), to = Line<double>::zero();
+      d.apply([&](Vec<double> u) { return u * (1 - remains); });
+      p.apply([&](Vec<double> u) { return u * remains; });
+      to.add_product(d, at);
+      to.add(p);
+      to.to(v + l * kLine<double>);
+    }
+    for (int64_t j = 0; j < pending; ++j) {
+      const double* u = vectors.data() + j * m;
+      axpy(-coefficients[size_t(j)] * dot(u, x, lines()), u, v, lines());
+    }
+    double s = std::max(0.0, dot(v, x, lines()));
+    double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
+    for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights[size_t(c)].data(), lines());
+    coefficients[size_t(pending)] = h * damp;
+    if (++pending == kBlock) flush();
+  }
+
+  // Rewrite P; nothing is pending then.
+  void flush() {
+    constexpr int D = 4;                       // columns at a time: their lines stay in registers; m is a multiple of it
+    for (int64_t j = 0; j < pending; ++j)      // -c v, column by column what one column of P needs
+      for (int64_t d = 0; d < m; ++d) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
+    for (int64_t t = 0; t < covariance.slots() / kLine<double>; ++t) {
+      Line<double> lane[kBlock];
+      for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * kLine<double>);
+      for (int64_t d = 0; d < m; d += D) {
+        const double* factor = scaled_.data() + d * kBlock;
+        Line<double> acc[D];
+        for (int u = 0; u < D; ++u) {
+          acc[u] = Line<double>::at(covariance.line(t, d + u));
+          if (remains < 1) acc[u].apply([&](Vec<double> p) { return p * remains; });
+        }
+        for (int64_t j = 0; j < pending; ++j)
+          for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
+        for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
+      }
+    }
+    if (remains < 1)
+      for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - remains) * prior[size_t(i)];
+    pending = 0;
+    remains = 1;
+  }
+
+ private:
+  size_t lines() const { return size_t(m / kLine<double>); }
+
+  // The step's residuals, into gradient_, and the curvature that goes with them.
+  double residual(const double* f, double shrink, double y, double weight, double s) {
+    double* g = gradient_.data();
+    if (loss == NewtonLoss::squared) {
+      for (int64_t c = 0; c < outputs; ++c) g[c] = weight * ((outputs == 1 ? y : int64_t(y) == c ? 1 : -1) - shrink * f[c]);
+      return weight;
+    }
+    if (outputs == 1) {                        // exact along v: a plain Newton step overshoots far from the optimum
+      double a = implicit_residual(shrink * f[0], weight * s, y > 0), p = (y > 0) - a;
+      double h = weight * std::max(p * (1 - p), 1e-4);
+      g[0] = weight * a * (1 + h * s);
+      return h;
+    }
+    double top = f[0], sum = 0;                // one curvature for all classes, that of the true one
+    for (int64_t c = 1; c < outputs; ++c) top = std::max(top, f[c]);
+    for (int64_t c = 0; c < outputs; ++c) sum += g[c] = std::exp(shrink * (f[c] - top));
+    double right = g[int64_t(y)] / sum;
+    for (int64_t c = 0; c < outputs; ++c) g[c] = weight * ((int64_t(y) == c) - g[c] / sum);
+    return weight * std::max(right * (1 - right), 0.02);
+  }
+
+  std::vector<double> gradient_;
+  Array<double> scaled_;
+};
+
+}  // namespace KS_MODULE
