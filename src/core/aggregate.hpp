@@ -16,6 +16,7 @@ class Aggregate {
  public:
   static constexpr int kStacks = 2;
   static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4;
+  static constexpr double kTail = 4;           // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
 
   int64_t experts = 0, outputs = 1;            // outputs: classes, or 1 in regression
@@ -30,10 +31,34 @@ class Aggregate {
         stack(size_t(kStacks * experts), 1.0 / double(experts)), covariance(size_t(kStacks * experts * experts), 0.0),
         made_(size_t(candidates() * outputs)), z_(size_t(experts * outputs)), mean_(size_t(outputs)), g_(size_t(experts)),
         v_(size_t(experts)) {
-    for (int s = 0; s < kStacks; ++s)
-      for (int64_t e = 0; e < experts; ++e) covariance[size_t((s * experts + e) * experts + e)] = kStart;
+    only((1 << candidates()) - 1);
   }
 
+  // Begin with these candidates (a bit each) and leave the others out: for ablations.
+  void only(int64_t mask) {
+    mask_ = mask;
+    noise = 1;
+    rounds = 0;
+    open_.assign(size_t(candidates()), 0.0);
+    double many = 0, stacked = 0;
+    for (int64_t k = 0; k < candidates(); ++k) {
+      open_[size_t(k)] = double(mask >> k & 1);
+      many += open_[size_t(k)];
+      if (k < experts) stacked += open_[size_t(k)];
+    }
+    for (int64_t k = 0; k < candidates(); ++k) weights[size_t(k)] = open_[size_t(k)] /= many;
+    std::fill(covariance.begin(), covariance.end(), 0.0);
+    stacked_.assign(size_t(experts), 0.0);
+    for (int64_t e = 0; e < experts; ++e)
+      if (open_[size_t(e)] > 0) stacked_[size_t(e)] = 1 / stacked;
+    for (int s = 0; s < kStacks; ++s)
+      for (int64_t e = 0; e < experts; ++e) {
+        stack[size_t(s * experts + e)] = stacked_[size_t(e)];
+        covariance[size_t((s * experts + e) * experts + e)] = start(e);
+      }
+  }
+
+  void restart() { only(mask_); }
   int64_t candidates() const { return experts + kStacks; }
   const double* made(int64_t candidate) const { return made_.data() + candidate * outputs; }
 
@@ -60,14 +85,15 @@ class Aggregate {
   double loss(int64_t k, double y) const {
     if (!regression) return -std::log(std::max(made(k)[int64_t(y)], kLeast));
     double miss = y - made(k)[0];
-    return std::min(miss * miss / (2 * noise), -std::log(kLeast));
+    return std::min(miss * miss / (kTail * 2 * noise), -std::log(kLeast));
   }
 
   // y: the class's number, or the target, of the row last forecast.
   void learn(double y, double weight) {
     double total = 0;
     for (int64_t k = 0; k < candidates(); ++k) total += weights[size_t(k)] *= std::exp(-std::min(weight, 1.0) * loss(k, y));
-    for (double& w : weights) w = (1 - kShare) * w / total + kShare / double(candidates());
+    for (int64_t k = 0; k < candidates(); ++k)
+      weights[size_t(k)] = (1 - kShare) * weights[size_t(k)] / total + kShare * open_[size_t(k)];
     for (int s = 0; s < kStacks; ++s) restack(s, y, weight);
     if (regression) {
       double miss = y - mean_[0];
@@ -78,6 +104,8 @@ class Aggregate {
   }
 
  private:
+  double start(int64_t e) const { return stacked_[size_t(e)] > 0 ? kStart : 0; }
+
   void softmax(double* z) const {
     double top = *std::max_element(z, z + outputs), sum = 0;
     for (int64_t c = 0; c < outputs; ++c) sum += z[c] = std::exp(z[c] - top);
@@ -90,14 +118,15 @@ class Aggregate {
     if (kKeep[s] < 1) {
       for (int64_t i = 0; i < experts * experts; ++i) P[i] *= kKeep[s];
       for (int64_t e = 0; e < experts; ++e) {
-        P[e * experts + e] += (1 - kKeep[s]) * kStart;
-        w[e] = 1.0 / double(experts) + std::sqrt(kKeep[s]) * (w[e] - 1.0 / double(experts));
+        P[e * experts + e] += (1 - kKeep[s]) * start(e);
+        w[e] = stacked_[size_t(e)] + std::sqrt(kKeep[s]) * (w[e] - stacked_[size_t(e)]);
       }
     }
     if (regression) {
       std::copy_n(z_.data(), experts, g_.data());
       h = weight / noise;
-      residual = h * (y - p[0]);
+      double most = 3 * std::sqrt(noise);      // one outlier must not overturn the weights
+      residual = h * std::min(std::max(y - p[0], -most), most);
     } else {                                   // d log p_y / dw, and the curvature along it
       double right = std::min(std::max(p[int64_t(y)], 1e-6), 1 - 1e-6);
       for (int64_t e = 0; e < experts; ++e) {
@@ -119,6 +148,8 @@ class Aggregate {
       for (int64_t d = 0; d < experts; ++d) P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];
   }
 
+  int64_t mask_ = 0;
+  std::vector<double> open_, stacked_;         // what each candidate's weight, each expert's stacked weight is drawn to
   std::vector<double> made_, z_, mean_, g_, v_;
 };
 

@@ -213,9 +213,13 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
           },
           "which"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
       .def("standardise", [](B& b, double centre, double spread) {
-        b.model.centre = centre;
-        b.model.spread = spread;
+        auto guard = b.locked();
+        b.model.standardise(centre, spread);
       }, "centre"_a, "spread"_a)
+      .def("only", [](B& b, int64_t candidates) {
+        require(candidates > 0 && candidates < 1 << b.model.aggregate.candidates() && (candidates & 0x1F), "no such candidates");
+        b.model.aggregate.only(candidates);
+      }, "candidates"_a)
       .def("kept", &kept<T>, "n"_a)
       .def("state", &state<T>)
       .def("restore", &restore<T>, "state"_a)

@@ -168,8 +168,8 @@ template <class T> class Mixture {
 
   // Prior variances. In regression the experts differ in how smooth they expect the function to be.
   void set_priors() {
-    double kernel[4] = {set.regression ? 1.0 : 10.0, set.regression ? 100.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
-    double linear[4] = {set.regression ? 3.0 : 30.0, set.regression ? 300.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
+    double kernel[4] = {set.regression ? 30.0 : 10.0, set.regression ? 1.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
+    double linear[4] = {set.regression ? 90.0 : 30.0, set.regression ? 3.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
     for (int e = 0; e < 4; ++e) {
       if (!newtons[e].m) continue;
       double* prior = newtons[e].prior.data();
@@ -220,6 +220,16 @@ template <class T> class Mixture {
       }
     }
     return rows.n;
+  }
+
+  // Another scale for a regression's targets; both memories are to be rebuilt.
+  void standardise(double centre_, double spread_) {
+    if (learnt <= 4)
+      aggregate.restart();                     // what it saw so far was not to scale
+    else
+      aggregate.noise *= (spread / spread_) * (spread / spread_);
+    centre = centre_;
+    spread = spread_;
   }
 
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
