@@ -25,7 +25,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,18 @@ from kernelstream.stream import datasets, synthetic
 
 SEEDS = (0, 1, 2, 3, 4)
 PATIENCE = 3.0  # seconds of CPU: a contender that needs more for seed 0 is not run with the other seeds
-MARKS = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000)  # rows at which curves are kept
+MARKS = (
+    1000,
+    2000,
+    5000,
+    10_000,
+    20_000,
+    50_000,
+    60_000,
+    100_000,
+    200_000,
+    500_000,
+)  # rows at which curves are kept
 DRIFT_ROWS = 20_000  # of the generated stream of moving classes
 
 
@@ -152,13 +163,18 @@ class Run:
 @dataclass(frozen=True)
 class Contender:
     name: str
+    package: str
     run: Callable[[Stream, Any, Any, int, str], Run]  # the last: the choice tuned before ("" if none)
-    settings: Callable[[Stream], str]  # with these unchanged, a stored run holds
+    about: Callable[[Stream], str]
     micros: Callable[[Stream], float]  # a guess, to run the cheap ones first
     rows: Callable[[Stream], int] = lambda stream: stream.rows
     fits: Callable[[Stream], bool] = lambda stream: True
-    package: str = "kernelstream"
-    always: bool = field(default=False)  # all seeds, however long they take
+    always: bool = False  # all seeds, however long they take
+
+    def settings(self, stream: Stream) -> str:
+        """As long as these are the same, a stored run holds."""
+        part = f"; first {self.rows(stream):,} rows" if self.rows(stream) < stream.rows else ""
+        return self.about(stream) + part
 
 
 def losses_of(predicted: Any, y: Any, stream: Stream) -> Any:
@@ -216,43 +232,23 @@ def default_learner(stream: Stream) -> Any:
     return clone(made).set_params(budget=stream.budget)
 
 
-SLOW = {
-    "NOLANA": 500.0,
-    "ProjKA": 60.0,
-    "KRLS": 40.0,
-    "ProsNKons": 90.0,
-    "KONS": 3000.0,
-    "SketchedKONS": 150.0,
-}
+SLOW = {"NOLANA": 500, "ProjKA": 60, "KRLS": 40, "ProsNKons": 90, "KONS": 3000, "SketchedKONS": 150}
 
 
-def own_contenders() -> Iterator[Contender]:
-    yield Contender(
-        "default",
-        functools.partial(run_ours, default_learner),
-        lambda s: repr(default_learner(s)),
-        lambda s: 40.0,
-        always=True,
-    )
-    for name in learners.__all__:
-        if name == "Learner":
-            continue
-        kind = getattr(learners, name)
-        make = functools.partial(ours, kind)
+def own(name: str) -> Contender:
+    kind = getattr(learners, name)
 
-        def fits(s: Stream, kind: Any = kind, name: str = name) -> bool:
-            task = kind.classification if s.classes else kind.regression
-            most = 5000 if name == "KONS" else 10_000
-            return task and (kind.multiclass or s.classes <= 2) and (kind.bounded or s.rows <= most)
+    def fits(s: Stream) -> bool:
+        task = kind.classification if s.classes else kind.regression
+        most = 5000 if name == "KONS" else 10_000
+        return task and (kind.multiclass or s.classes <= 2) and (kind.bounded or s.rows <= most)
 
-        yield Contender(
-            name,
-            functools.partial(run_ours, make),
-            lambda s, make=make: repr(make(s)),
-            lambda s, name=name: SLOW.get(name, 10.0) * max(1, s.classes / 2),
-            rows=lambda s, name=name: min(s.rows, 20_000) if name == "NOLANA" else s.rows,
-            fits=fits,
-        )
+    make = functools.partial(ours, kind)
+    run = functools.partial(run_ours, make)
+    most = 20_000 if name == "NOLANA" else 10**9
+    micros = SLOW.get(name, 10)
+    return Contender(name, "kernelstream", run, lambda s: repr(make(s)), lambda s: micros * max(1, s.classes / 2),
+                     lambda s: min(s.rows, most), fits)  # fmt: skip
 
 
 # scikit-learn
@@ -398,17 +394,35 @@ def run_river(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str)
         predicted = model.predict_one(x)
         model.learn_one(x, target)
         seconds += time.process_time() - start
-        losses[i] = predicted != target if stream.classes else ((predicted or 0.0) - target) ** 2
+        losses[i] = predicted != target if stream.classes else np.square((predicted or 0.0) - target)
     if not np.isfinite(losses).all():
         raise Diverged
     return Run(losses, seconds, len(pickle.dumps(model)))
 
 
 def river_rows(kind: str, stream: Stream) -> int:
-    most = {"linear": 60_000, "HT": 20_000, "HAT": 20_000, "ARF": 20_000}[kind]
     if stream.name in DRIFTING:  # where trees that adapt are the ones to beat
-        most = 50_000
-    return min(stream.rows, most)
+        return min(stream.rows, 50_000)
+    return min(stream.rows, 60_000 if kind == "linear" else 20_000)
+
+
+RIVER = {
+    "linear": "StandardScaler | LogisticRegression (LinearRegression; one-vs-rest)",
+    "HT": "HoeffdingTree, defaults",
+    "HAT": "HoeffdingAdaptiveTree, defaults",
+    "ARF": "ARF, defaults",
+}
+
+
+def river_micros(kind: str, s: Stream) -> float:
+    pairs = max(1, s.classes / 2)
+    guesses = {
+        "linear": (20 + 2 * s.features) * pairs,
+        "HT": 20 + 4 * s.features * pairs,
+        "HAT": 40 + 8 * s.features * pairs,
+        "ARF": 1000 + 200 * s.features**0.5 * pairs,
+    }
+    return guesses[kind]
 
 
 # Vowpal Wabbit
@@ -456,87 +470,39 @@ def run_vw_file(stream: Stream, X: Any, y: Any, options: str, chosen: str = "") 
         return Run(losses_of(predicted, labels, stream), seconds, saved.stat().st_size, chosen)
 
 
-def contenders() -> dict[str, Contender]:
-    rows_in_blocks = lambda s: min(s.rows, 50_000) if block(s) == 1 else s.rows  # noqa: E731
-    sgd_cost = lambda s: (550 / block(s) + 10) * max(1, s.classes)  # noqa: E731
-    made = [*own_contenders()]
-    for name, scaled in (("SGD", True), ("SGD, raw features", False)):
-        made.append(
-            Contender(
-                name,
-                functools.partial(run_linear, scaled),
-                lambda s, scaled=scaled: (
-                    f"log or squared loss, default step, blocks of {block(s)}"
-                    + (", running standardisation" if scaled else "")
-                ),
-                sgd_cost,
-                rows=rows_in_blocks,
-                package="scikit-learn",
-            )
-        )
-    for name, kind in (("RBFSampler + SGD", "RBFSampler"), ("Nystroem + SGD", "Nystroem")):
-        made.append(
-            Contender(
-                name,
-                functools.partial(run_mapped, kind),
-                lambda s, kind=kind: (
-                    f"{kind}({200 if kind == 'RBFSampler' else s.budget}), gamma 1/D, running standardisation, "
-                    f"step of {' / '.join(STEPS)}, blocks of {block(s)}"
-                ),
-                lambda s: 2 * sgd_cost(s),
-                rows=rows_in_blocks,
-                package="scikit-learn",
-            )
-        )
-    river_cost: dict[str, Callable[[Stream], float]] = {
-        "linear": lambda s: (20 + 2 * s.features) * max(1, s.classes / 2),
-        "HT": lambda s: 20 + 4 * s.features * max(1, s.classes / 2),
-        "HAT": lambda s: 40 + 8 * s.features * max(1, s.classes / 2),
-        "ARF": lambda s: 1000 + 200 * s.features**0.5 * max(1, s.classes / 2),
-    }
-    for name, kind in (
-        ("River linear", "linear"),
-        ("River HT", "HT"),
-        ("River HAT", "HAT"),
-        ("River ARF", "ARF"),
-    ):
-        made.append(
-            Contender(
-                name,
-                functools.partial(run_river, kind),
-                lambda s, kind=kind: (
-                    "StandardScaler | LogisticRegression (LinearRegression; one-vs-rest)"
-                    if kind == "linear"
-                    else f"{kind}, defaults"
-                ),
-                river_cost[kind],
-                rows=functools.partial(river_rows, kind),
-                package="river",
-            )
-        )
-    made.append(
-        Contender(
-            "VW linear",
-            functools.partial(run_vw, False),
-            lambda s: "logistic loss (squared; --oaa), all else default",
-            lambda s: 15.0 + s.features / 2,
-            package="vowpalwabbit",
-        )
-    )
-    made.append(
-        Contender(
-            "VW ksvm",
-            functools.partial(run_vw, True),
-            lambda s: "--ksvm --kernel rbf --bandwidth 1/D, running standardisation, --l2 of 0.1 / 1 / 10",
-            lambda s: 1000.0,
-            rows=lambda s: min(s.rows, 5000),
-            fits=lambda s: s.classes == 2,
-            package="vowpalwabbit",
-        )
-    )
-    return {c.name: c for c in made}
+def all_contenders() -> Iterator[Contender]:
+    part = functools.partial
+    yield Contender("default", "kernelstream", part(run_ours, default_learner), lambda s: repr(default_learner(s)),
+                    lambda s: 40, always=True)  # fmt: skip
+    yield from (own(name) for name in learners.__all__ if name != "Learner")
+
+    def sgd_micros(s: Stream) -> float:
+        return (550 / block(s) + 10) * max(1, s.classes)
+
+    def sgd_rows(s: Stream) -> int:
+        return min(s.rows, 50_000) if block(s) == 1 else s.rows
+
+    linear = "log or squared loss, default step, blocks of "
+    yield Contender("SGD", "scikit-learn", part(run_linear, True),
+                    lambda s: f"{linear}{block(s)}, running standardisation", sgd_micros, sgd_rows)  # fmt: skip
+    yield Contender("SGD, raw features", "scikit-learn", part(run_linear, False),
+                    lambda s: f"{linear}{block(s)}", sgd_micros, sgd_rows)  # fmt: skip
+    mapped = f"gamma 1/D, running standardisation, step of {' / '.join(STEPS)}, blocks of "
+    yield Contender("RBFSampler + SGD", "scikit-learn", part(run_mapped, "RBFSampler"),
+                    lambda s: f"RBFSampler(200), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s), sgd_rows)  # fmt: skip
+    yield Contender("Nystroem + SGD", "scikit-learn", part(run_mapped, "Nystroem"),
+                    lambda s: f"Nystroem({s.budget}), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s), sgd_rows)  # fmt: skip
+    for kind, about in RIVER.items():
+        yield Contender(f"River {kind}", "river", part(run_river, kind), lambda s, about=about: about,
+                        part(river_micros, kind), part(river_rows, kind))  # fmt: skip
+    yield Contender("VW linear", "vowpalwabbit", part(run_vw, False),
+                    lambda s: "logistic loss (squared; --oaa), all else default", lambda s: 15 + s.features / 2)  # fmt: skip
+    yield Contender("VW ksvm", "vowpalwabbit", part(run_vw, True),
+                    lambda s: "--ksvm --kernel rbf --bandwidth 1/D, running standardisation, --l2 of 0.1 / 1 / 10",
+                    lambda s: 1000, lambda s: min(s.rows, 5000), lambda s: s.classes == 2)  # fmt: skip
 
 
+CONTENDERS = {c.name: c for c in all_contenders()}
 LINEAR = ["SGD", "SGD, raw features", "River linear", "VW linear", "LinearPA"]
 PEERS = ["RBFSampler + SGD", "Nystroem + SGD", "River HT", "River HAT", "River ARF", "VW linear", "VW ksvm"]
 
@@ -575,12 +541,12 @@ def one_run(stream: Stream, contender: Contender, seed: int, chosen: str) -> dic
     }
     try:
         run = contender.run(stream, X[:rows], y[:rows], seed, chosen)
+        mean = np.cumsum(run.losses) / np.arange(1, len(run.losses) + 1)
+        if not np.isfinite(mean[-1]):
+            raise Diverged
     except Diverged:
-        return row | {"error": None, "curve": {}, "micros": None, "nbytes": None, "seconds": 0.0}
-    mean = np.cumsum(run.losses) / np.arange(1, len(run.losses) + 1)
+        return row | {"error": None, "curve": {}, "micros": None, "seconds": None, "nbytes": None}
     figures = 100 * mean if stream.classes else np.sqrt(mean)
-    if not np.isfinite(figures[-1]):
-        return row | {"error": None, "curve": {}, "micros": None, "nbytes": None, "seconds": run.seconds}
     return row | {
         "rows": len(figures),
         "error": round(float(figures[-1]), 5),
@@ -593,12 +559,11 @@ def one_run(stream: Stream, contender: Contender, seed: int, chosen: str) -> dic
 
 
 def run_all(options: argparse.Namespace) -> None:
-    known = contenders()
     stored = read(options.results)
     jobs = [
         (contender.micros(stream) * contender.rows(stream), seed, stream, contender)
         for stream in (STREAMS[name] for name in options.streams)
-        for contender in (known[name] for name in options.contenders)
+        for contender in (CONTENDERS[name] for name in options.contenders)
         if contender.fits(stream) and installed(contender.package)
         for seed in stream.seeds
         if seed in options.seeds
@@ -622,7 +587,7 @@ def run_all(options: argparse.Namespace) -> None:
             file.write(json.dumps(row) + "\n")
         print(stream.name, contender.name, seed, row["rows"], row["error"], row["micros"], flush=True)
     if done:
-        order = {name: i for i, name in enumerate([*STREAMS, *known])}
+        order = {name: i for i, name in enumerate([*STREAMS, *CONTENDERS])}
         rows = sorted(
             read(options.results).values(),
             key=lambda r: (order.get(r["stream"], 99), order.get(r["contender"], 999), r["seed"]),
@@ -689,7 +654,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
     for (stream, contender, _), row in stored.items():
         cells.setdefault((stream, contender), Cell([])).runs.append(row)
     own = [n for n in learners.__all__ if n != "Learner"]
-    names = [n for n in contenders() if any((s, n) in cells for s in STREAMS)]
+    names = [n for n in CONTENDERS if any((s, n) in cells for s in STREAMS)]
     shown = [s for s in STREAMS.values() if any((s.name, n) in cells for n in names)]
 
     def best(stream: Stream, among: list[str]) -> str | None:
@@ -833,6 +798,17 @@ def verdict(cells: dict[tuple[str, str], Cell], shown: list[Stream], best: Any) 
             ratio <= 1.01,
             f"worst ratio to the best linear model: {ratio:.3f} on {name} ({linear}); demand 1.01",
         )
+    ahead, partly = 0, 0
+    for (stream, contender), cell in cells.items():
+        if stream in mine and contender in PEERS and not cell.whole and not cell.diverged:
+            value = mine[stream].at(cell.rows, [run["seed"] for run in cell.runs])
+            if value is not None:
+                partly, ahead = partly + 1, ahead + (value <= cell.mean())
+    if partly:
+        say(
+            ahead == partly,
+            f"ahead of the peers that ran on a part, on equal rows: {ahead} of {partly} cells",
+        )
     for name, most in (("german-1", 8.0), ("german-2", 4.0)):
         if name in mine:
             say(mine[name].mean() <= most, f"{name}: {mine[name]}, at most {most:g}")
@@ -881,7 +857,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS), metavar="NAME")
     parser.add_argument(
-        "--contenders", nargs="+", choices=contenders(), default=list(contenders()), metavar="NAME"
+        "--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME"
     )
     parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, default=list(SEEDS))
     parser.add_argument("--results", type=Path, default=Path("docs/results/default.jsonl"))
