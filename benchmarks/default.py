@@ -734,7 +734,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
     ]
     parts.append(table(["stream", "contender", "first rows", "its error", "default, same rows"], body))
 
-    parts += ["## Verdict", verdict(cells, shown, best)]
+    parts += ["## Verdict", verdict(cells, shown)]
 
     # 3. and 4. everything
     parts += ["## Every contender", full_table(names, shown, lambda s, n: show(s, n))]
@@ -776,69 +776,57 @@ def published_notes(shown: list[Stream]) -> str:
     return "Best published rows (tuned per data set by the papers):\n\n" + "\n".join(lines)
 
 
-def verdict(cells: dict[tuple[str, str], Cell], shown: list[Stream], best: Any) -> str:
-    if not any((s.name, "default") in cells for s in shown):
-        return "The default has not been run yet."
+def verdict(cells: dict[tuple[str, str], Cell], shown: list[Stream]) -> str:
     mine = {s.name: cells[s.name, "default"] for s in shown if (s.name, "default") in cells}
+    mine = {name: cell for name, cell in mine.items() if not cell.diverged}
+    if not mine:
+        return "The default has not been run yet."
     lines = []
 
     def say(good: bool, text: str) -> None:
         lines.append(f"- {'yes' if good else '**no**'}: {text}")
 
-    ratios = {}
-    for s in shown:
-        if s.published is None or s.name not in mine or mine[s.name].diverged:
-            continue
-        ratios[s.name] = mine[s.name].mean() / s.published
-        every = [n for st, n in cells if st == s.name and n != "default"]
-        rival = best(s, every)
-        value = cells[s.name, rival].mean() if rival else np.inf
-        rival, value = (rival, value) if value < s.published else ("the papers", s.published)
-        say(mine[s.name].mean() <= value, f"first on {s.name}: {mine[s.name]}, next {rival} {figure(value)}")
-    if ratios:
-        eleven = [r for name, r in ratios.items() if name != "usps"]
-        for title, some in (("without usps", eleven), ("with usps", list(ratios.values()))):
-            if some:
-                mean = float(np.exp(np.mean(np.log(some))))
-                say(mean <= 0.65, f"geometric mean of default / best published over {len(some)} streams, {title}: {mean:.3f} "
-                    "(demand 0.65, aim 0.5)")  # fmt: skip
-        if set(PAPERS) - set(ratios):
-            lines.append(f"- not run: {', '.join(n for n in PAPERS if n not in ratios)}")
-    against = {}
-    for s in shown:
-        linear = best(s, LINEAR)
-        if linear and s.name in mine and mine[s.name].whole:
-            against[s.name] = (mine[s.name].mean() / cells[s.name, linear].mean(), linear)
-    if against:
-        name = max(against, key=lambda n: against[n][0])
-        ratio, linear = against[name]
+    def hardest(stream: str, among: Any = CONTENDERS) -> tuple[float, str] | None:
+        """The largest ratio of the default's error to another's, and whose: on the rows and seeds that the other ran."""
+        found = []
+        for name in among:
+            cell = cells.get((stream, name), Cell([]))
+            if name == "default" or not cell.runs or cell.diverged:
+                continue
+            value = mine[stream].at(cell.rows, [run["seed"] for run in cell.runs])
+            if value is not None and cell.mean():
+                rows = "" if cell.whole else f" on the first {short(cell.rows)} rows"
+                text = f"default {figure(value)}, {name} {figure(cell.mean())}{rows}"
+                found.append((value / cell.mean(), text))
+        return max(found, default=None)
+
+    papers = {s.name: mine[s.name].mean() / s.published for s in shown if s.published and s.name in mine}
+    for name, ratio in papers.items():
+        published = (ratio, f"default {mine[name]}, papers {figure(STREAMS[name].published or 0)}")
+        worst = max(published, hardest(name) or published)
+        say(worst[0] < 1, f"first on {name}; closest or ahead: {worst[1]}")
+    for title, some in (("without usps", [n for n in papers if n != "usps"]), ("with usps", list(papers))):
+        if some:
+            mean = float(np.exp(np.mean(np.log([papers[n] for n in some]))))
+            say(mean <= 0.65, f"geometric mean of default / best published over {len(some)} streams, {title}: {mean:.3f} "
+                "(demand 0.65, aim 0.5)")  # fmt: skip
+    if missing := [n for n in PAPERS if n not in papers]:
+        lines.append(f"- not run: {', '.join(missing)}")
+    linear = {name: found for name in mine if (found := hardest(name, LINEAR))}
+    if linear:
+        name = max(linear, key=lambda n: linear[n][0])
+        ratio, text = linear[name]
         say(
             ratio <= 1.01,
-            f"worst ratio to the best linear model: {ratio:.3f} on {name} ({linear}); demand 1.01",
-        )
-    ahead, partly = 0, 0
-    for (stream, contender), cell in cells.items():
-        if stream in mine and contender in PEERS and not cell.whole and not cell.diverged:
-            value = mine[stream].at(cell.rows, [run["seed"] for run in cell.runs])
-            if value is not None:
-                partly, ahead = partly + 1, ahead + (value <= cell.mean())
-    if partly:
-        say(
-            ahead == partly,
-            f"ahead of the peers that ran on a part, on equal rows: {ahead} of {partly} cells",
+            f"worst ratio to the best linear model: {ratio:.3f} on {name} ({text}); demand 1.01",
         )
     for name, most in (("german-1", 8.0), ("german-2", 4.0)):
         if name in mine:
             say(mine[name].mean() <= most, f"{name}: {mine[name]}, at most {most:g}")
     for name in DRIFTING:
         for rival in ("River HAT", "River ARF"):
-            cell = cells.get((name, rival))
-            if name not in mine or cell is None:
-                continue
-            value = mine[name].at(cell.rows, [run["seed"] for run in cell.runs])
-            if value is not None:
-                say(value <= cell.mean(), f"{name}, first {short(cell.rows)} rows: default {figure(value)}, {rival} "
-                    f"{figure(cell.mean())}")  # fmt: skip
+            if name in mine and (found := hardest(name, [rival])):
+                say(found[0] <= 1, f"{name}: {found[1]}")
     return "\n".join(lines)
 
 
