@@ -1,7 +1,7 @@
 // One forecast out of several experts', followed as they gain and lose.
 //
 // The candidates are the experts themselves and two stacked ones: softmax(sum_e w_e z_e) of the experts' logits z_e (in
-// regression sum_e w_e z_e of their values), w learnt by online Newton steps from w_e = 1 / E, one with all the past, one
+// regression sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts, one with all the past, one
 // forgetting 1 in 1000 rounds. The forecast is the candidates' mean weighted by fixed share: weights times likelihood, then
 // kShare of the total spread evenly. So the log loss is at most that of the best sequence of candidates plus
 // log K + (switches + 1) log(K / kShare) + kShare T, and the best stacked weights are tracked at the usual log T each.
@@ -16,18 +16,19 @@ class Aggregate {
  public:
   static constexpr int kStacks = 2;
   static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4;
+  static constexpr double kLast = 0.1;         // the last expert, which looks at labels only, has to earn its weight
   static constexpr double kTail = 4;           // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
 
-  int64_t experts = 0, outputs = 1;            // outputs: classes, or 1 in regression
+  int64_t experts = 0, main = 0, outputs = 1;  // main: experts that share the first stacked weights; outputs: classes, or 1
   bool regression = false;
   std::vector<double> weights;                 // fixed share's, over experts and then stacks
   std::vector<double> stack, covariance;       // of each stack in turn
   double noise = 1, rounds = 0;                // regression: mean squared error of the forecast, recent
 
   Aggregate() = default;
-  Aggregate(int64_t experts_, int64_t outputs_, bool regression_)
-      : experts(experts_), outputs(outputs_), regression(regression_), weights(size_t(candidates()), 1.0 / double(candidates())),
+  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_)
+      : experts(experts_), main(main_), outputs(outputs_), regression(regression_), weights(size_t(candidates()), 1.0 / double(candidates())),
         stack(size_t(kStacks * experts), 1.0 / double(experts)), covariance(size_t(kStacks * experts * experts), 0.0),
         made_(size_t(candidates() * outputs)), z_(size_t(experts * outputs)), mean_(size_t(outputs)), g_(size_t(experts)),
         v_(size_t(experts)) {
@@ -42,15 +43,15 @@ class Aggregate {
     open_.assign(size_t(candidates()), 0.0);
     double many = 0, stacked = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
-      open_[size_t(k)] = double(mask >> k & 1);
+      open_[size_t(k)] = double(mask >> k & 1) * (k == experts - 1 ? kLast : 1);
       many += open_[size_t(k)];
-      if (k < experts) stacked += open_[size_t(k)];
+      if (k < main) stacked += open_[size_t(k)];
     }
     for (int64_t k = 0; k < candidates(); ++k) weights[size_t(k)] = open_[size_t(k)] /= many;
     std::fill(covariance.begin(), covariance.end(), 0.0);
     stacked_.assign(size_t(experts), 0.0);
     for (int64_t e = 0; e < experts; ++e)
-      if (open_[size_t(e)] > 0) stacked_[size_t(e)] = 1 / stacked;
+      if (open_[size_t(e)] > 0) stacked_[size_t(e)] = stacked > 0 ? double(e < main) / stacked : 1;
     for (int s = 0; s < kStacks; ++s)
       for (int64_t e = 0; e < experts; ++e) {
         stack[size_t(s * experts + e)] = stacked_[size_t(e)];
@@ -104,7 +105,7 @@ class Aggregate {
   }
 
  private:
-  double start(int64_t e) const { return stacked_[size_t(e)] > 0 ? kStart : 0; }
+  double start(int64_t e) const { return open_[size_t(e)] > 0 ? (e == experts - 1 ? kLast : 1) * kStart : 0; }
 
   void softmax(double* z) const {
     double top = *std::max_element(z, z + outputs), sum = 0;

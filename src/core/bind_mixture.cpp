@@ -59,6 +59,10 @@ template <class T> static std::map<std::string, Element> elements(Mixture<T>& x)
   grid("window_kernel", x.window.kernel, size, size, slots);
   grid("window_inverse", x.window.inverse, size, size, slots);
   all["window_targets"] = {{size, outputs}, [&x, slots](size_t i, size_t c) -> double& { return x.window.targets[c * slots + i]; }};
+  size_t classes = size_t(x.echo.classes);
+  flat("echo_stays", x.echo.stays, classes);
+  flat("echo_leaves", x.echo.leaves, classes);
+  flat("echo_frequency", x.echo.frequency, classes);
   flat("shares", x.aggregate.weights, x.aggregate.weights.size());
   flat("stacks", x.aggregate.stack, x.aggregate.stack.size());
   flat("stack_covariances", x.aggregate.covariance, x.aggregate.covariance.size());
@@ -71,7 +75,7 @@ template <class T> static std::map<std::string, Element> elements(Mixture<T>& x)
 template <class T> static std::vector<double*> scalars(Mixture<T>& x) {
   return {&x.centre, &x.spread, &x.alarm, &x.covered, &x.covers, &x.lasting.landmarks.kernel.gamma, &x.recent.landmarks.kernel.gamma,
           &x.window.points.kernel.gamma, &x.aggregate.noise, &x.aggregate.rounds, &x.newtons[Mixture<T>::kShort].remains,
-          &x.lasting.active, &x.recent.active};
+          &x.lasting.active, &x.recent.active, &x.echo.value};
 }
 
 // Each with the values it may have.
@@ -84,7 +88,8 @@ template <class T> static std::vector<Counter> counters(Mixture<T>& x) {
   return {{&x.learnt, 0, most}, {&x.age, 0, most}, {&x.next, 0, Mixture<T>::kNever}, {&x.rising, 0, most}, {&x.recent_age, 0, most},
           {&x.newtons[0].pending, 0, kBlock - 1}, {&x.lasting.landmarks.count, 0, x.set.budget},
           {&x.recent.landmarks.count, 0, x.set.budget}, {&x.window.points.count, 0, x.window.size},
-          {&x.window.next, 0, x.window.size - 1}, {&x.window.rounds, 0, most}};
+          {&x.window.next, 0, x.window.size - 1}, {&x.window.rounds, 0, most},
+          {&x.echo.last, -1, x.echo.classes - 1}};
 }
 
 // The last n rows learnt, the oldest first: rows, targets, weights.
@@ -217,7 +222,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
         b.model.standardise(centre, spread);
       }, "centre"_a, "spread"_a)
       .def("only", [](B& b, int64_t candidates) {
-        require(candidates > 0 && candidates < 1 << b.model.aggregate.candidates() && (candidates & 0x1F), "no such candidates");
+        require(candidates > 0 && candidates < 1 << b.model.aggregate.candidates() && (candidates & 0x3F), "no such candidates");
         b.model.aggregate.only(candidates);
       }, "candidates"_a)
       .def("kept", &kept<T>, "n"_a)

@@ -1,4 +1,4 @@
-// NewtonMixture's rounds: five experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
+// NewtonMixture's rounds: six experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
 //
 // Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops as
 // `due` when that is to be done again. Everything is double, whatever the rows are.
@@ -122,9 +122,46 @@ class Diagonal {
   }
 };
 
+// What the labels alone say: how often a label is followed by itself, and how frequent the others are. In regression, the
+// target before. On streams whose labels come in runs this is worth a lot, on others it is the classes' frequencies.
+class Echo {
+ public:
+  static constexpr double kKeep = 0.998;
+  int64_t classes = 1, last = -1;
+  Array<double> stays, leaves, frequency;      // by class; recent rounds count more
+  double value = 0;                            // of a regression's last target
+
+  Echo() = default;
+  explicit Echo(int64_t classes_)
+      : classes(classes_), stays(size_t(classes_)), leaves(size_t(classes_)), frequency(size_t(classes_)) {}
+  size_t nbytes() const { return 3 * stays.nbytes(); }
+
+  // Logarithms of the classes' probabilities.
+  void score(double* z) const {
+    double total = 0;
+    for (int64_t c = 0; c < classes; ++c) total += frequency[size_t(c)] + 0.5;
+    double staying = last < 0 ? 0 : (stays[size_t(last)] + 0.5) / (stays[size_t(last)] + leaves[size_t(last)] + 1);
+    double others = last < 0 ? total : total - (frequency[size_t(last)] + 0.5);
+    for (int64_t c = 0; c < classes; ++c)
+      z[c] = std::log(c == last ? staying : (1 - staying) * (frequency[size_t(c)] + 0.5) / others);
+  }
+
+  void learn(int64_t y, double weight) {
+    weight = std::min(weight, 1.0);
+    if (last >= 0) {
+      stays[size_t(last)] *= kKeep;
+      leaves[size_t(last)] *= kKeep;
+      (y == last ? stays : leaves)[size_t(last)] += weight;
+    }
+    for (int64_t c = 0; c < classes; ++c) frequency[size_t(c)] *= kKeep;
+    frequency[size_t(y)] += weight;
+    last = y;
+  }
+};
+
 template <class T> class Mixture {
  public:
-  enum Expert { kLong, kLoose, kShort, kLinear, kWindow, kExperts };
+  enum Expert { kLong, kLoose, kShort, kLinear, kWindow, kEcho, kExperts };
   enum Due { kDueLong = 1, kDueShort = 2 };
   static constexpr double kAlarm = 64, kSlack = 0.01, kUncovered = 0.75, kSquaredLogit = 4, kLogit = 15;
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max(), kFewest = 32;
@@ -136,6 +173,7 @@ template <class T> class Mixture {
   Newton newtons[4];
   Diagonal diagonal;
   Window window;
+  Echo echo;
   Aggregate aggregate;
   Array<double> kept, kept_targets, kept_weights;  // a ring of the last rows learnt
   double centre = 0, spread = 1;               // targets of a regression are learnt as (y - centre) / spread
@@ -145,7 +183,7 @@ template <class T> class Mixture {
 
   Mixture(Settings s, int64_t window_size, int64_t kept_rows)
       : set(std::move(s)), wide(set.width > 3 * set.budget), lasting(set.width, set.budget), recent(set.width, set.budget),
-        window(window_size, set.width, set.outputs), aggregate(kExperts, classes(), set.regression) {
+        window(window_size, set.width, set.outputs), echo(classes()), aggregate(kExperts, kWindow, classes(), set.regression) {
     tail = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = lasting.slots() + tail;
     capacity = kept_rows;
@@ -180,7 +218,7 @@ template <class T> class Mixture {
   }
 
   size_t nbytes() const {
-    size_t total = lasting.nbytes() + recent.nbytes() + diagonal.nbytes() + window.nbytes() + kept.nbytes() +
+    size_t total = lasting.nbytes() + recent.nbytes() + diagonal.nbytes() + window.nbytes() + echo.nbytes() + kept.nbytes() +
                    kept_targets.nbytes() + kept_weights.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
@@ -228,6 +266,7 @@ template <class T> class Mixture {
       aggregate.restart();                     // what it saw so far was not to scale
     else
       aggregate.noise *= (spread / spread_) * (spread / spread_);
+    echo.value = (echo.value * spread + centre - centre_) / spread_;
     centre = centre_;
     spread = spread_;
   }
@@ -345,12 +384,16 @@ template <class T> class Mixture {
   void forecast(int64_t r, double* out) {
     consult(r, 0x1F);
     int64_t C = classes();
-    for (int e = 0; e < kExperts; ++e)
+    for (int e = 0; e < kEcho; ++e)
       for (int64_t c = 0; c < C; ++c) {
         double f = set.outputs == C ? raw_[size_t(e * C + c)] : c ? raw_[size_t(e)] : 0;
         if (!set.regression) f = std::min(std::max((e == kLoose || e == kWindow) ? kSquaredLogit * f : f, -kLogit), kLogit);
         z_[size_t(e * C + c)] = f;
       }
+    if (set.regression)
+      z_[kEcho] = echo.value;
+    else
+      echo.score(z_.data() + kEcho * C);
     const double* p = aggregate.forecast(z_.data());
     if (set.regression)
       out[0] = p[0] * spread + centre;
@@ -413,6 +456,10 @@ template <class T> class Mixture {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
     double behind = aggregate.loss(kLong, label) - aggregate.loss(kShort, label);
     aggregate.learn(label, weight);
+    if (set.regression)
+      echo.value = y;
+    else
+      echo.learn(int64_t(label), weight);
     ++age;
     if (age == next) due |= age == learnt ? kDueLong | kDueShort : kDueLong;
     // The lasting memory loses against the recent one for good: it begins again where that began.

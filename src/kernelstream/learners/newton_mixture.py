@@ -44,6 +44,8 @@ WINDOW = 50
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
 SCALES = 4.0 ** np.arange(-2, 4)
 JITTER = 1e-3
+#: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
+TRIAL = 2
 
 
 class NewtonMixture(Learner):
@@ -140,17 +142,27 @@ class NewtonMixture(Learner):
         square = cdist(landmarks, landmarks, "sqeuclidean")
         apart = square[square > 0]
         unit = 1 / np.median(apart) if len(apart) else 1.0
-        rows, points = as_rows(kept, np.float64), as_rows(landmarks, np.float64)
+        points = as_rows(landmarks, np.float64)
+        late = n - TRIAL * self.budget if TRIAL * self.budget < n < self._core.learnt else 0
 
-        def build(gamma: float, trial: bool) -> float:
+        def build(gamma: float, first: int, trial: bool) -> float:
             factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
             whitening = solve_triangular(factor, np.eye(len(square)), lower=True)
             self._core.build(memory, centre, scale, active, points, gamma, np.ascontiguousarray(whitening))
-            return float(self._core.replay(memory, rows, targets, weights, trial, n // 4))
+            rows = as_rows(kept[first:], np.float64)
+            loss = self._core.replay(
+                memory, rows, targets[first:], weights[first:], trial, (n - first) // 4
+            )
+            return float(loss)
 
-        gammas = unit * (SCALES if n >= 16 else SCALES[2:3])
-        losses = [build(gamma, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
-        build(float(gammas[int(np.argmin(losses))]), False)
+        gammas = unit * SCALES
+        if n < 16:
+            gammas = gammas[SCALES == 1]
+        elif n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
+            used = int(np.argmin(np.abs(np.log(gammas / self._core.gammas[memory - 1]))))
+            gammas = gammas[max(0, used - 1) : used + 2]
+        losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
+        build(float(gammas[int(np.argmin(losses))]), 0, False)
 
     # ---- state ----
 
