@@ -505,9 +505,11 @@ def all_contenders() -> Iterator[Contender]:
                     lambda s: f"{linear}{block(s)}", sgd_micros, part(sgd_rows, 50_000))  # fmt: skip
     mapped = f"gamma 1/D, running standardisation, step of {' / '.join(STEPS)}, blocks of "
     yield Contender("RBFSampler + SGD", "scikit-learn", part(run_mapped, "RBFSampler"),
-                    lambda s: f"RBFSampler(200), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s), part(sgd_rows, 10_000))  # fmt: skip
+                    lambda s: f"RBFSampler(200), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s),
+                    part(sgd_rows, 10_000))  # fmt: skip
     yield Contender("Nystroem + SGD", "scikit-learn", part(run_mapped, "Nystroem"),
-                    lambda s: f"Nystroem({s.budget}), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s), part(sgd_rows, 10_000))  # fmt: skip
+                    lambda s: f"Nystroem({s.budget}), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s),
+                    part(sgd_rows, 10_000))  # fmt: skip
     for kind in RIVER:
         yield Contender(f"River {kind}", "river", part(run_river, kind), part(river_about, kind),
                         part(river_micros, kind), part(river_rows, kind))  # fmt: skip
@@ -846,7 +848,8 @@ def how(names: list[str], cells: dict[tuple[str, str], Cell], shown: list[Stream
         "grow run on streams of at most 10,000 rows (KONS 5,000), and end when their `max_size` is full; NOLANA runs on the "
         "first 20,000 rows.",
         "- SGD predicts and learns row by row where order matters or rows are few (at most 50,000 of them, 10,000 after a map), "
-        "else in blocks of ten rows, beyond 100,000 rows of a hundred (stated above): `partial_fit` costs half a millisecond a call and more.",
+        "else in blocks of ten rows, beyond 100,000 rows of a hundred (stated above): `partial_fit` costs half a millisecond "
+        "a call and more.",
         "- RBFSampler and Nystroem choose their step, and ksvm its regularisation, on the first rows of the very stream "
         "they are judged on (seed 0): an advantage left to the peers.",
         "- Vowpal Wabbit's --ksvm knows two classes only, grows without bound, and runs on the first 5,000 rows.",
