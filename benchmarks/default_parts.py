@@ -1,0 +1,228 @@
+"""What each part of the default learner buys, how it recovers from drift, and what a larger budget costs.
+
+    KERNELSTREAM_DATA=... python benchmarks/default_parts.py [speed] [drift] [budgets] [ablation] [--out docs]
+
+Needs matplotlib. Writes results/default_PART.md and pictures/default_*.png under --out.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits, make_moons
+
+from kernelstream.learners import NOGD, RRF, LinearPA, NewtonMixture, newton_mixture
+from kernelstream.rows import as_rows
+from kernelstream.stream import adversarial_blocks, load, moving_classes, shuffled
+
+EXPERTS = ("lasting", "loose", "recent", "linear", "window", "echo")
+ALL = (1 << len(EXPERTS) + 2) - 1
+Data = tuple[Any, np.ndarray, int]  # rows, targets as a learner wants them, score columns
+
+
+def coded(X: Any, y: Any) -> Data:
+    classes, codes = np.unique(y, return_inverse=True)
+    return as_rows(X), (2.0 * codes - 1 if len(classes) == 2 else codes.astype(float)), max(1, len(classes) * (len(classes) > 2))
+
+
+def stream(name: str, seed: int, rows: int = 12_000) -> Data:
+    if name == "german-1":
+        X, y = load("german.numer_scale")
+        return coded(*adversarial_blocks(X, y, 500, 10, seed=seed))
+    if name == "moving classes":
+        chunks = list(moving_classes(rows, seed=seed))
+        return coded(*(np.concatenate(part) for part in zip(*chunks, strict=True)))
+    if name == "classes wandering off":
+        random = np.random.default_rng(seed)
+        steps = 0.003 + 0.01 * random.normal(size=(rows, 3, 2))
+        y = random.integers(0, 3, rows)
+        centres = random.uniform(-1, 1, (1, 3, 2)) + np.cumsum(steps, axis=0)
+        return coded(centres[np.arange(rows), y] + 0.2 * random.normal(size=(rows, 2)), y)
+    if name == "chessboard":
+        random = np.random.default_rng(seed)
+        X = random.uniform(0, 8, (rows, 2))
+        return coded(X, np.floor(X).sum(axis=1) % 2)
+    if name == "moons, labels swapped":
+        X, y = make_moons(rows, noise=0.2, random_state=seed)
+        return coded(X, np.where(np.arange(rows) < rows // 2, y, 1 - y))
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        order = np.random.default_rng(seed).permutation(len(y))
+        return coded(X[order], y[order])
+    if name.endswith("in order"):
+        X, y = load({"elec2 in order": "elec2", "covtype in order": "covtype.binary"}[name])
+        return coded(X[: 2 * rows], y[: 2 * rows])
+    X, y = shuffled(*load(name), seed=seed)
+    return coded(X[:rows], y[:rows])
+
+
+STATIONARY = ["german.numer_scale", "svmguide3", "spambase", "mushrooms", "a9a", "ijcnn1", "cod-rna.train", "covtype.binary",
+              "usps", "digits", "chessboard"]  # fmt: skip
+CHANGING = ["german-1", "elec2 in order", "covtype in order", "moving classes", "classes wandering off", "moons, labels swapped"]
+
+
+def wrong(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    predicted = np.where(scores[:, 0] > 0, 1.0, -1.0) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return np.asarray(predicted != targets, float)
+
+
+class Still(NewtonMixture):
+    """Rebuilds nothing after the first rows."""
+
+    def _rebuild(self, memory: int) -> None:
+        if self._core.learnt <= 4 * self.budget:
+            super()._rebuild(memory)
+
+
+def fresh(kind: type[NewtonMixture], data: Data, budget: int, candidates: int = ALL) -> Any:
+    learner = kind(budget=budget).start(data[0].width, data[2])
+    learner._core.only(candidates)
+    return learner
+
+
+# ---- ablation ----
+
+
+def without(expert: str) -> int:
+    return ALL & ~(1 << EXPERTS.index(expert))
+
+
+VARIANTS: list[tuple[str, type[NewtonMixture], int, bool]] = [
+    ("all of it", NewtonMixture, ALL, False),
+    *((f"without {expert}", NewtonMixture, without(expert), False) for expert in EXPERTS),
+    ("without the stacked forecasts", NewtonMixture, (1 << len(EXPERTS)) - 1, False),
+    ("one bandwidth, the median's", NewtonMixture, ALL, True),
+    ("nothing rebuilt after the first rows", Still, ALL, False),
+    *((f"{expert} alone", NewtonMixture, 1 << k, False) for k, expert in enumerate(EXPERTS[:5])),
+]
+
+
+def ablation() -> str:
+    scales = newton_mixture.SCALES
+    table: dict[str, list[float]] = {name: [] for name, *_ in VARIANTS}
+    for where in STATIONARY + CHANGING:
+        seeds = range(1 if where.endswith("in order") else 2)
+        sets = [stream(where, seed) for seed in seeds]
+        budget = 100 if sets[0][0].n <= 10_000 else 200
+        for name, kind, candidates, fixed in VARIANTS:
+            newton_mixture.SCALES = np.ones(1) if fixed else scales
+            runs = [100 * wrong(fresh(kind, data, budget, candidates).run(*data[:2]), data[1]).mean() for data in sets]
+            table[name].append(float(np.mean(runs)))
+        print(where, [f"{name} {errors[-1]:.2f}" for name, errors in table.items()], flush=True)
+    newton_mixture.SCALES = scales
+    text = []
+    for title, names in (("Streams that stay", STATIONARY), ("Streams that change", CHANGING)):
+        columns = [(STATIONARY + CHANGING).index(name) for name in names]
+        best = np.array(table["all of it"])[columns]
+        text += [f"### {title}", "", "| | " + " | ".join(names) + " | ratio |", "|---" * (len(names) + 2) + "|"]
+        for name, errors in table.items():
+            mine = np.array(errors)[columns]
+            ratio = np.exp(np.mean(np.log(mine / best)))
+            text.append(f"| {name} | " + " | ".join(f"{e:.2f}" for e in mine) + f" | {ratio:.2f} |")
+        text.append("")
+    return "\n".join(text)
+
+
+# ---- drift ----
+
+
+def drift(out: Path) -> None:
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for axis, where in zip(axes, ("moons, labels swapped", "classes wandering off"), strict=True):
+        data, window = stream(where, 0), 300
+        learners: list[tuple[str, Callable[[], Any]]] = [
+            ("NewtonMixture", lambda d=data: fresh(NewtonMixture, d, 200)),
+            ("... nothing rebuilt", lambda d=data: fresh(Still, d, 200)),
+            ("... lasting expert alone, nothing rebuilt", lambda d=data: fresh(Still, d, 200, 1)),
+            ("NOGD", lambda d=data: NOGD().start(d[0].width, d[2])),
+            ("RRF", lambda d=data: RRF().start(d[0].width, d[2])),
+        ]
+        for label, make in learners:
+            misses = wrong(make().run(*data[:2]), data[1])
+            smooth = np.convolve(misses, np.ones(window) / window, "valid")
+            axis.plot(np.arange(len(smooth)) + window, 100 * smooth, label=label, lw=1.2)
+        axis.set(title=where, xlabel="round", ylim=(0, 70))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel(f"mistakes in the last {window} rounds, %")
+    axes[0].legend(fontsize=8)
+    figure.savefig(out / "pictures" / "default_drift.png", dpi=110)
+
+
+# ---- budgets ----
+
+
+def budgets(out: Path) -> str:
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    text = ["| stream | budget | error % | µs per row, last half | MB |", "|---|---|---|---|---|"]
+    for where in ("ijcnn1", "covtype.binary", "spambase"):
+        data, points = stream(where, 0, 20_000), []
+        for budget in (25, 50, 100, 200, 400, 800, 1600):
+            learner, half = fresh(NewtonMixture, data, budget), data[0].n // 2
+            first = wrong(learner.run(data[0].part(0, half), data[1][:half]), data[1][:half])
+            start = time.process_time()
+            second = wrong(learner.run(data[0].part(half, data[0].n), data[1][half:]), data[1][half:])
+            micros = 1e6 * (time.process_time() - start) / len(second)
+            points.append((micros, learner.nbytes / 1e6, 100 * np.concatenate([first, second]).mean(), budget))
+            text.append(f"| {where} | {budget} | {points[-1][2]:.2f} | {micros:.1f} | {points[-1][1]:.1f} |")
+            print(text[-1], flush=True)
+        for axis, column in zip(axes, (0, 1), strict=True):
+            axis.plot([p[column] for p in points], [p[2] for p in points], "o-", label=where)
+            if where == "ijcnn1":
+                for p in points:
+                    axis.annotate(str(p[3]), (p[column], p[2]), textcoords="offset points", xytext=(4, 4), fontsize=8)
+    for axis, label in zip(axes, ("CPU time per row, µs", "model, MB"), strict=True):
+        axis.set(xscale="log", yscale="log", xlabel=label)
+        axis.grid(alpha=0.3, which="both")
+    axes[0].set_ylabel("mistakes, %, of 20,000 rows (spambase: all)")
+    axes[0].legend()
+    figure.savefig(out / "pictures" / "default_budgets.png", dpi=110)
+    return "\n".join(text)
+
+
+def speed() -> str:
+    """Microseconds per row at budget 200 and 54 features, with the first rows behind."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40_000, 54))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0, 1.0, -1.0)
+    data = as_rows(X), y, 1
+    lines = ["| learner | µs per row, chunk | µs per row, one by one |", "|---|---|---|"]
+    for name, learner in (("NewtonMixture()", NewtonMixture()), ("NOGD()", NOGD()), ("LinearPA()", LinearPA())):
+        learner.start(54)
+        learner.run(data[0].part(0, 4000), y[:4000])
+        times = []
+        for k in range(3):
+            start = time.process_time()
+            learner.run(data[0].part(4000 + 8000 * k, 12_000 + 8000 * k), y[4000 + 8000 * k : 12_000 + 8000 * k])
+            times.append((time.process_time() - start) / 8000)
+        start = time.process_time()
+        for i in range(28_000, 30_000):
+            learner.run(data[0].part(i, i + 1), y[i : i + 1])
+        single = (time.process_time() - start) / 2000
+        lines.append(f"| {name} | {1e6 * min(times):.1f} | {1e6 * single:.1f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=["ablation", "drift", "budgets", "speed"])
+    parser.add_argument("--out", type=Path, default=Path("docs"))
+    options = parser.parse_args()
+    for part in options.parts or ["speed", "drift", "budgets", "ablation"]:
+        made = {"ablation": ablation, "drift": lambda: drift(options.out), "budgets": lambda: budgets(options.out),
+                "speed": speed}[part]()  # fmt: skip
+        if made:
+            (options.out / "results" / f"default_{part}.md").write_text(made + "\n")
