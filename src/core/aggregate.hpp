@@ -15,7 +15,7 @@ namespace KS_MODULE {
 class Aggregate {
  public:
   static constexpr int kStacks = 2;
-  static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4;
+  static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4, kQuietest = 1e-12;
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
 
   int64_t experts = 0, outputs = 1;            // outputs: classes, or 1 in regression
@@ -63,17 +63,18 @@ class Aggregate {
     return std::min(miss * miss / (2 * noise), -std::log(kLeast));
   }
 
-  // y: the class's number, or the target, of the row last forecast.
+  // y: the class's number, or the target, of the row last forecast. No row counts for more than one.
   void learn(double y, double weight) {
     double total = 0;
-    for (int64_t k = 0; k < candidates(); ++k) total += weights[size_t(k)] *= std::exp(-std::min(weight, 1.0) * loss(k, y));
+    weight = std::min(weight, 1.0);
+    for (int64_t k = 0; k < candidates(); ++k) total += weights[size_t(k)] *= std::exp(-weight * loss(k, y));
     for (double& w : weights) w = (1 - kShare) * w / total + kShare / double(candidates());
     for (int s = 0; s < kStacks; ++s) restack(s, y, weight);
     if (regression) {
       double miss = y - mean_[0];
       rounds += 1;
       noise += (miss * miss - noise) * std::max(1 / (rounds + 1), 1e-3);
-      noise = std::max(noise, 1e-12);
+      noise = std::max(noise, kQuietest);
     }
   }
 

@@ -127,6 +127,7 @@ template <class T> class Mixture {
   enum Expert { kLong, kLoose, kShort, kLinear, kWindow, kExperts };
   enum Due { kDueLong = 1, kDueShort = 2 };
   static constexpr double kAlarm = 64, kSlack = 0.01, kUncovered = 0.75, kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max(), kFewest = 32;
 
   Settings set;
@@ -204,9 +205,9 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
-        double weight = weights ? weights[i] : 1, y = standard(targets[i]);
+        double weight = weights ? std::min(weights[i], kHeaviest) : 1, y = standard(targets[i]);
         if (weight == 0) continue;
-        if (!(std::abs(y) < 1e100 && weight < 1e100) || !finite(f)) {
+        if (!(std::abs(y) < 1e100) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }
@@ -220,6 +221,17 @@ template <class T> class Mixture {
       }
     }
     return rows.n;
+  }
+
+  // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
+  // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
+  void standardise(double centre_, double spread_) {
+    if (age <= 2)
+      aggregate = Aggregate(kExperts, classes(), set.regression);
+    else
+      aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
+    centre = centre_;
+    spread = spread_;
   }
 
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
@@ -362,10 +374,7 @@ template <class T> class Mixture {
       residuals(slopes_.data(), y, weight);
       diagonal.learn(scaled_[0], r, slopes_.data());
     }
-    if (experts >> kWindow & 1) {
-      if (experts != 0x1F) window.score(scaled_[1], r, raw_.data() + kWindow * set.outputs);
-      window.learn(scaled_[1], r, y, weight);
-    }
+    if (experts >> kWindow & 1) window.learn(scaled_[1], r, y, weight);
   }
 
   void residuals(double* f, double y, double weight) const {

@@ -167,9 +167,10 @@ class Aggregate:
         return -np.log(np.maximum(made[:, int(y)], self.LEAST))
 
     def learn(self, z: Array, y: float, weight: float) -> None:
-        """y: the class's number or the target."""
+        """y: the class's number or the target. No row counts for more than one."""
+        weight = min(weight, 1.0)
         forecast, made = self.forecast(z), self.candidates(z)
-        likelihood = np.exp(-min(weight, 1.0) * self.losses(z, y))
+        likelihood = np.exp(-weight * self.losses(z, y))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
         self.shares = (1 - self.SHARE) * self.shares + self.SHARE / len(self.shares)
         for i, keep in enumerate(self.KEEP):
@@ -252,7 +253,7 @@ class NewtonMixture(Learner):
         if not self.window:
             return np.zeros(self.outputs)
         Z = np.array([self.recent.scaled(row) for row, _, _ in self.window])
-        K = gaussian(Z, Z, self.recent.gamma) + np.diag([0.1 / w for _, _, w in self.window])
+        K = gaussian(Z, Z, self.recent.gamma) + np.diag([0.1 / min(max(w, 1e-9), 1e3) for _, _, w in self.window])
         Y = np.array([columns(y, self.outputs) for _, y, _ in self.window])
         return gaussian(self.recent.scaled(x)[None], Z, self.recent.gamma)[0] @ np.linalg.solve(K, Y)
 
@@ -319,6 +320,7 @@ class NewtonMixture(Learner):
         return (y - self.centre) / self.spread if self.regression else y
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
+        w = min(w, 1e6)
         target, logits = self.standard(y), self.logits(x)
         label = target if self.regression or self.outputs > 1 else float(y > 0)
         losses = self.aggregate.losses(logits, label)
@@ -360,9 +362,14 @@ class NewtonMixture(Learner):
     def standardise(self) -> None:
         """The scale of the targets from the rows kept."""
         targets = np.array([y for _, y, _ in self.kept[-self.age :]])
+        before = self.spread
         self.centre, self.spread = float(targets.mean()), float(targets.std())
         if self.spread <= 1e-12 * abs(self.centre):
             self.spread = max(1.0, abs(self.centre))
+        if self.age <= 2:  # losses of targets of unknown scale
+            self.aggregate = Aggregate(5, True)
+        else:
+            self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
@@ -371,7 +378,12 @@ class NewtonMixture(Learner):
         n = len(X)
         mean, deviation = X.mean(axis=0), X.std(axis=0)
         moves = deviation > 1e-6 * np.abs(mean)
-        scale = 1 / np.where(moves, deviation, np.maximum(1.0, np.abs(mean)))
+        scale = np.ones(self.width)
+        for d in range(self.width):
+            if moves[d]:
+                scale[d] = 1 / deviation[d]
+            elif mean[d] != 0:
+                scale[d] = 1 / abs(mean[d])
         mostly = np.array([np.sum(column != 0) > n / 2 for column in X.T])
         centre = np.where(mostly, mean, 0.0)
         landmarks = squash((X - centre) * scale)[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
