@@ -3,8 +3,10 @@
 // The candidates are the experts themselves and two stacked ones: softmax(sum_e w_e z_e) of the experts' logits z_e (in
 // regression sum_e w_e z_e of their values), w learnt by online Newton steps from w_e = 1 / E, one with all the past, one
 // forgetting 1 in 1000 rounds. The forecast is the candidates' mean weighted by fixed share: weights times likelihood, then
-// kShare of the total spread evenly. So the log loss is at most that of the best sequence of candidates plus
-// log K + (switches + 1) log(K / kShare) + kShare T, and the best stacked weights are tracked at the usual log T each.
+// kShare of the total spread evenly. Likelihoods below kLeast count as kLeast, so with classes sum_t -log(p_t + kLeast), p_t the
+// forecast of the class that came, is at most the bounded log loss of the best sequence of the K candidates plus
+// log K + switches log(K / kShare) + kShare T; and the best stacked weights are tracked at the usual log T each. In regression
+// the likelihood is that of a Gaussian whose variance is the forecast's own recent mean squared error.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -114,7 +116,8 @@ class Aggregate {
       for (int64_t d = 0; d < experts; ++d) v_[size_t(e)] += P[e * experts + d] * g_[size_t(d)];
       along += v_[size_t(e)] * g_[size_t(e)];
     }
-    double damp = 1 / (1 + h * std::max(along, 0.0));
+    if (!(along > 0)) return;                  // nothing to learn, or P has no digits left in this direction
+    double damp = 1 / (1 + h * along);
     for (int64_t e = 0; e < experts; ++e) w[e] += residual * damp * v_[size_t(e)];
     for (int64_t e = 0; e < experts; ++e)
       for (int64_t d = 0; d < experts; ++d) P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];

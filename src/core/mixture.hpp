@@ -1,5 +1,8 @@
 // NewtonMixture's rounds: five experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
 //
+// What the aggregation sees of an expert, in classification: its score as the logit of the class (of class 1 against 0 where there
+// is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit.
+//
 // Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops as
 // `due` when that is to be done again. Everything is double, whatever the rows are.
 #pragma once
@@ -85,7 +88,8 @@ class Memory {
   std::vector<int64_t> starts_;
 };
 
-// Logistic (squared in regression) steps of its own size for each feature, for rows too wide for a covariance.
+// Logistic (squared in regression) steps of its own size for each feature, for rows too wide for a covariance: AdaGrad with rate
+// 1/2, on [1, z] with z moved so that 0 stays 0.
 class Diagonal {
  public:
   int64_t width = 0, outputs = 1;
@@ -167,7 +171,8 @@ template <class T> class Mixture {
     raw_.resize(size_t(kExperts * set.outputs));
   }
 
-  // Prior variances. In regression the experts differ in how smooth they expect the function to be.
+  // Prior variances: of each kernel feature, of the bias (1), and of the linear part, shared by the features that vary (1 for each
+  // linear score of wide rows). In regression the experts differ in how smooth they expect the function to be.
   void set_priors() {
     double kernel[4] = {set.regression ? 1.0 : 10.0, set.regression ? 100.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
     double linear[4] = {set.regression ? 3.0 : 30.0, set.regression ? 300.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
@@ -223,13 +228,9 @@ template <class T> class Mixture {
     return rows.n;
   }
 
-  // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
-  // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
+  // The scale of the targets, from rows kept; both memories are to be rebuilt.
   void standardise(double centre_, double spread_) {
-    if (age <= 2)
-      aggregate = Aggregate(kExperts, classes(), set.regression);
-    else
-      aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
+    aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
     centre = centre_;
     spread = spread_;
   }
@@ -258,6 +259,7 @@ template <class T> class Mixture {
       next = age >= capacity ? kNever : std::min(2 * std::max<int64_t>(age, 1), capacity);
       alarm = 0;
       rising = 0;
+      if (age <= 2) aggregate = Aggregate(kExperts, classes(), set.regression);  // the scale of those rows was not known
     } else {
       newtons[kShort].reset();
       window.reset(gamma);
@@ -267,8 +269,10 @@ template <class T> class Mixture {
     due &= ~which;
   }
 
-  // Teaches the experts of a memory rows learnt before. `trial`: its first expert alone, by least squares, whose progressive
-  // loss is a better guide to the bandwidth than the logistic one; it is returned, summed from row `counted` on.
+  // Teaches the experts of a memory rows learnt before, the oldest first. `trial`: its first expert alone, by least squares, whose
+  // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
+  // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
+  // one, sees its scores as they are by then.
   double replay(int64_t which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
                 int64_t counted) {
     Expert first = which == kDueLong ? kLong : kShort;

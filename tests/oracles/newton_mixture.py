@@ -113,6 +113,10 @@ class Memory:
     landmarks: Array = field(default_factory=lambda: np.zeros((0, 0)))
     gamma: float = 1.0
 
+    def __post_init__(self) -> None:
+        K = gaussian(self.landmarks, self.landmarks, self.gamma)
+        self.L = np.linalg.cholesky(K + 1e-3 * np.eye(len(K)))
+
     def scaled(self, x: Array) -> Array:
         """The squashed row."""
         return squash((x - self.centre) * self.scale)
@@ -126,10 +130,8 @@ class Memory:
         made = np.zeros(budget)
         n = len(self.landmarks)
         if n:
-            L = np.linalg.cholesky(gaussian(self.landmarks, self.landmarks, self.gamma) + 1e-3 * np.eye(n))
-            made[:n] = solve_triangular(
-                L, gaussian(self.landmarks, self.scaled(x)[None], self.gamma)[:, 0], lower=True
-            )
+            k = gaussian(self.landmarks, self.scaled(x)[None], self.gamma)[:, 0]
+            made[:n] = solve_triangular(self.L, k, lower=True)
         return made
 
 
@@ -366,10 +368,7 @@ class NewtonMixture(Learner):
         self.centre, self.spread = float(targets.mean()), float(targets.std())
         if self.spread <= 1e-12 * abs(self.centre):
             self.spread = max(1.0, abs(self.centre))
-        if self.age <= 2:  # losses of targets of unknown scale
-            self.aggregate = Aggregate(5, True)
-        else:
-            self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
+        self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
@@ -402,6 +401,8 @@ class NewtonMixture(Learner):
         if which == "lasting":
             self.next = min(2 * self.age, self.capacity) if self.age < self.capacity else math.inf
             self.alarm, self.rising = 0.0, 0
+            if self.age <= 2:  # the scale of those rows was not known
+                self.aggregate = Aggregate(5, self.regression)
         else:
             self.recent_age, self.covered, self.covers = 0, 0.0, 0.0
 

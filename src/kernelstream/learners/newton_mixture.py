@@ -6,8 +6,12 @@ Nystrom map whitened, and a linear part.
 
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *loose*: the same rows by recursive least squares;
 (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
-``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows. In regression all use the squared loss and (1) to (3)
-differ in their prior.
+``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales. In regression all use
+the squared loss and (1) to (3) differ in their prior. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
+*lasting* one; (3) and (5) the *recent* one.
+
+Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
+(1) to (3) see ``[L^-1 k(landmarks, z), 1, f]`` with f its scores before the round, bounded by 8.
 
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
@@ -15,7 +19,7 @@ What is rebuilt, from a ring of the last 4 budget rows. Both memories when 2, 4,
 recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when the
 recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero. A rebuild
 chooses centre, scale, evenly spaced landmarks, and the bandwidth whose expert would have had the least progressive loss on the
-rows kept.
+rows kept (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both memories are.
 """
 
 from __future__ import annotations
