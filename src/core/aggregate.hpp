@@ -1,10 +1,12 @@
 // One forecast out of several experts', followed as they gain and lose.
 //
 // The candidates are the experts themselves and two stacked ones: softmax(sum_e w_e z_e) of the experts' logits z_e (in
-// regression sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts, one with all the past, one
-// forgetting 1 in 1000 rounds. The forecast is the candidates' mean weighted by fixed share: weights times likelihood, then
-// kShare of the total spread evenly. So the log loss is at most that of the best sequence of candidates plus
-// log K + (switches + 1) log(K / kShare) + kShare T, and the best stacked weights are tracked at the usual log T each.
+// regression sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts, one with all
+// the past, one forgetting 1 in 1000 rounds. The forecast is the candidates' mean weighted by fixed share: weights times likelihood, then
+// kShare of the total spread evenly (the last expert gets kLast of a share). Likelihoods below kLeast count as kLeast, so with classes sum_t -log(p_t + kLeast), p_t the
+// forecast of the class that came, is at most the bounded log loss of the best sequence of the K candidates plus
+// log(1 / q) + switches log(1 / (q kShare)) + kShare T, q the least of the candidates' shares; and the best stacked weights are tracked at the usual log T each. In regression
+// the likelihood is that of a Gaussian whose variance is kTail times the forecast's own recent mean squared error.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,7 +17,7 @@ namespace KS_MODULE {
 class Aggregate {
  public:
   static constexpr int kStacks = 2;
-  static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4;
+  static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4, kQuietest = 1e-12;
   static constexpr double kLast = 0.1;         // the last expert, which looks at labels only, has to earn its weight
   static constexpr double kTail = 4;           // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
@@ -89,10 +91,11 @@ class Aggregate {
     return std::min(miss * miss / (kTail * 2 * noise), -std::log(kLeast));
   }
 
-  // y: the class's number, or the target, of the row last forecast.
+  // y: the class's number, or the target, of the row last forecast. No row counts for more than one.
   void learn(double y, double weight) {
     double total = 0;
-    for (int64_t k = 0; k < candidates(); ++k) total += weights[size_t(k)] *= std::exp(-std::min(weight, 1.0) * loss(k, y));
+    weight = std::min(weight, 1.0);
+    for (int64_t k = 0; k < candidates(); ++k) total += weights[size_t(k)] *= std::exp(-weight * loss(k, y));
     for (int64_t k = 0; k < candidates(); ++k)
       weights[size_t(k)] = (1 - kShare) * weights[size_t(k)] / total + kShare * open_[size_t(k)];
     for (int s = 0; s < kStacks; ++s) restack(s, y, weight);
@@ -100,7 +103,7 @@ class Aggregate {
       double miss = y - mean_[0];
       rounds += 1;
       noise += (miss * miss - noise) * std::max(1 / (rounds + 1), 1e-3);
-      noise = std::max(noise, 1e-12);
+      noise = std::max(noise, kQuietest);
     }
   }
 
@@ -143,7 +146,8 @@ class Aggregate {
       for (int64_t d = 0; d < experts; ++d) v_[size_t(e)] += P[e * experts + d] * g_[size_t(d)];
       along += v_[size_t(e)] * g_[size_t(e)];
     }
-    double damp = 1 / (1 + h * std::max(along, 0.0));
+    if (!(along > 0)) return;                  // nothing to learn, or P has no digits left in this direction
+    double damp = 1 / (1 + h * along);
     for (int64_t e = 0; e < experts; ++e) w[e] += residual * damp * v_[size_t(e)];
     for (int64_t e = 0; e < experts; ++e)
       for (int64_t d = 0; d < experts; ++d) P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];

@@ -134,6 +134,11 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   return made;
 }
 
+// Whether targets are classes that the model has; two classes and regression take any number.
+template <class T> static bool known_classes(const Mixture<T>& x, const double* targets, size_t n) {
+  return x.set.outputs == 1 || std::all_of(targets, targets + n, [&](double y) { return y >= 0 && y < double(x.set.outputs); });
+}
+
 template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   auto guard = b.locked();
   Mixture<T>& x = b.model;
@@ -160,9 +165,19 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   require(number.shape(0) == numbers.size() && count.shape(0) == counts.size(), "the state's numbers or counters are too many or too few");
   for (size_t i = 0; i < numbers.size(); ++i) require(std::isfinite(number(i)), "the state's numbers are not finite");
   require(number(1) > 0 && number(8) > 0 && number(11) >= 1 && number(12) >= 1, "the state's scales must be positive");
+  require(number(5) > 0 && number(6) > 0 && number(7) > 0, "the state's bandwidths must be positive");
+  require(number(10) > 0 && number(10) <= 1, "the state's share of the covariance that remains must be in (0, 1]");
   for (size_t i = 0; i < counts.size(); ++i)
     require(count(i) >= counts[i].low && count(i) <= counts[i].high, "the state's counter " + std::to_string(i) + " is out of range");
   size_t a = 0;
+  for (auto& [name, element] : all) {            // a rebuild learns the rows kept again
+    const auto& array = arrays[a++];
+    if (name == "kept_targets") require(known_classes(x, array.data(), array.size()), "the state's classes are out of range");
+    if (name == "kept_weights")
+      require(std::all_of(array.data(), array.data() + array.size(), [](double v) { return v >= 0; }),
+              "the state's weights must not be negative");
+  }
+  a = 0;
   for (auto& [name, element] : all) {
     const double* from = arrays[a++].data();
     for (size_t i = 0; i < element.shape[0]; ++i)
@@ -212,19 +227,26 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
                         int64_t(weights.shape(0)) == rows.rows.n,
                     "arrays of the wrong shape");
             const double *y = targets.data(), *w = weights.data();
+            require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
             nb::gil_scoped_release release;
             std::lock_guard<std::mutex> guard(b.lock);
             return b.model.replay(which, rows.rows, y, w, trial, counted);
           },
           "which"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
-      .def("standardise", [](B& b, double centre, double spread) {
-        auto guard = b.locked();
-        b.model.standardise(centre, spread);
-      }, "centre"_a, "spread"_a)
-      .def("only", [](B& b, int64_t candidates) {
-        require(candidates > 0 && candidates < 1 << b.model.aggregate.candidates() && (candidates & 0x3F), "no such candidates");
-        b.model.aggregate.only(candidates);
-      }, "candidates"_a)
+      .def(
+          "standardise",
+          [](B& b, double centre, double spread) {
+            auto guard = b.locked();
+            b.model.standardise(centre, spread);
+          },
+          "centre"_a, "spread"_a)
+      .def(
+          "only",
+          [](B& b, int64_t candidates) {
+            require(candidates > 0 && candidates < 1 << b.model.aggregate.candidates() && (candidates & 0x3F), "no such candidates");
+            b.model.aggregate.only(candidates);
+          },
+          "candidates"_a)
       .def("kept", &kept<T>, "n"_a)
       .def("state", &state<T>)
       .def("restore", &restore<T>, "state"_a)

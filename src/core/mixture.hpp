@@ -1,5 +1,8 @@
 // NewtonMixture's rounds: six experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
 //
+// What the aggregation sees of an expert, in classification: its score as the logit of the class (of class 1 against 0 where there
+// is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit.
+//
 // Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops as
 // `due` when that is to be done again. Everything is double, whatever the rows are.
 #pragma once
@@ -85,7 +88,8 @@ class Memory {
   std::vector<int64_t> starts_;
 };
 
-// Logistic (squared in regression) steps of its own size for each feature, for rows too wide for a covariance.
+// Logistic (squared in regression) steps of its own size for each feature, for rows too wide for a covariance: AdaGrad with rate
+// 1/2, on [1, z] with z moved so that 0 stays 0.
 class Diagonal {
  public:
   int64_t width = 0, outputs = 1;
@@ -164,6 +168,7 @@ template <class T> class Mixture {
   enum Expert { kLong, kLoose, kShort, kLinear, kWindow, kEcho, kExperts };
   enum Due { kDueLong = 1, kDueShort = 2 };
   static constexpr double kAlarm = 64, kSlack = 0.01, kUncovered = 0.75, kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max(), kFewest = 32;
 
   Settings set;
@@ -204,7 +209,8 @@ template <class T> class Mixture {
     raw_.resize(size_t(kExperts * set.outputs));
   }
 
-  // Prior variances. In regression the experts differ in how smooth they expect the function to be.
+  // Prior variances: of each kernel feature, of the bias (1), and of the linear part, shared by the features that vary (1 for each
+  // linear score of wide rows). In regression the experts differ in how smooth they expect the function to be.
   void set_priors() {
     double kernel[4] = {set.regression ? 30.0 : 10.0, set.regression ? 1.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
     double linear[4] = {set.regression ? 90.0 : 30.0, set.regression ? 3.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
@@ -242,9 +248,9 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
-        double weight = weights ? weights[i] : 1, y = standard(targets[i]);
+        double weight = weights ? std::min(weights[i], kHeaviest) : 1, y = standard(targets[i]);
         if (weight == 0) continue;
-        if (!(std::abs(y) < 1e100 && weight < 1e100) || !finite(f)) {
+        if (!(std::abs(y) < 1e100) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }
@@ -260,12 +266,9 @@ template <class T> class Mixture {
     return rows.n;
   }
 
-  // Another scale for a regression's targets; both memories are to be rebuilt.
+  // The scale of the targets, from rows kept; both memories are to be rebuilt.
   void standardise(double centre_, double spread_) {
-    if (learnt <= 4)
-      aggregate.restart();                     // what it saw so far was not to scale
-    else
-      aggregate.noise *= (spread / spread_) * (spread / spread_);
+    aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
     echo.value = (echo.value * spread + centre - centre_) / spread_;
     centre = centre_;
     spread = spread_;
@@ -295,6 +298,7 @@ template <class T> class Mixture {
       next = age >= capacity ? kNever : std::min(2 * std::max<int64_t>(age, 1), capacity);
       alarm = 0;
       rising = 0;
+      if (age <= 2) aggregate.restart();       // the scale of those rows was not known
     } else {
       newtons[kShort].reset();
       window.reset(gamma);
@@ -304,8 +308,10 @@ template <class T> class Mixture {
     due &= ~which;
   }
 
-  // Teaches the experts of a memory rows learnt before. `trial`: its first expert alone, by least squares, whose progressive
-  // loss is a better guide to the bandwidth than the logistic one; it is returned, summed from row `counted` on.
+  // Teaches the experts of a memory rows learnt before, the oldest first. `trial`: its first expert alone, by least squares, whose
+  // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
+  // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
+  // one, sees its scores as they are by then.
   double replay(int64_t which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
                 int64_t counted) {
     Expert first = which == kDueLong ? kLong : kShort;
@@ -415,10 +421,7 @@ template <class T> class Mixture {
       residuals(slopes_.data(), y, weight);
       diagonal.learn(scaled_[0], r, slopes_.data());
     }
-    if (experts >> kWindow & 1) {
-      if (experts != 0x1F) window.score(scaled_[1], r, raw_.data() + kWindow * set.outputs);
-      window.learn(scaled_[1], r, y, weight);
-    }
+    if (experts >> kWindow & 1) window.learn(scaled_[1], r, y, weight);
   }
 
   void residuals(double* f, double y, double weight) const {

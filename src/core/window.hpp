@@ -8,7 +8,8 @@ namespace KS_MODULE {
 
 class Window {
  public:
-  static constexpr double kNoise = 0.1;
+  static constexpr double kNoise = 0.1;        // of a row of weight 1; inversely to the weight, as far as the inverse bears it
+  static constexpr double kLightest = 1e-9, kHeaviest = 1e3;
   static constexpr int64_t kRenew = 1024;      // rounds after which the inverse is made anew, so that rounding never piles up
   int64_t size = 0, outputs = 1, next = 0, rounds = 0;
   Points<double> points;
@@ -54,7 +55,7 @@ class Window {
       axpy(-t_[size_t(r)] * left, leaves_.data(), t_.data(), lines());
     }
     t_[size_t(r)] = k_[size_t(r)] = 0;
-    double own = 1 + kNoise / weight, rest = std::max(own - dot(k_.data(), t_.data(), lines()), 1e-9);
+    double own = 1 + kNoise / std::min(std::max(weight, kLightest), kHeaviest), rest = std::max(own - dot(k_.data(), t_.data(), lines()), 1e-9);
     points.put(r, rows, i);
     for (int64_t j = 0; j < points.count; ++j) {
       double* row = inverse.data() + j * slots;

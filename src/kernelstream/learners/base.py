@@ -142,12 +142,17 @@ class Learner(BaseEstimator):
         return {"shape": shape} | self._arrays()
 
     def restore(self, state: State) -> Self:
-        """Take over a state made by ``state`` of a learner with the same hyper-parameters."""
-        width, outputs, regression, itemsize = (int(v) for v in state["shape"])
-        self.start(
-            width, outputs, regression=bool(regression), dtype=np.float32 if itemsize == 4 else np.float64
-        )
-        self._load({name: array for name, array in state.items() if name != "shape"})
+        """Take over a state made by ``state`` of a learner with the same hyper-parameters; one that does not fit changes nothing."""
+        before = dict(self.__dict__)
+        try:
+            width, outputs, regression, itemsize = (int(v) for v in state["shape"])
+            self.start(
+                width, outputs, regression=bool(regression), dtype=np.float32 if itemsize == 4 else np.float64
+            )
+            self._load({name: array for name, array in state.items() if name != "shape"})
+        except BaseException:
+            self.__dict__ = before
+            raise
         return self
 
     def widen(self, width: int) -> None:

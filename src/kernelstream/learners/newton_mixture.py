@@ -6,8 +6,13 @@ Nystrom map whitened, and a linear part.
 
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *loose*: the same rows by recursive least squares;
 (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
-``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows. In regression all use the squared loss and (1) to (3)
-differ in their prior.
+``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *echo*: how often a
+label follows itself, and the classes' recent frequencies, x unseen. In regression all use the squared loss, (1) to (3)
+differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
+*lasting* one; (3) and (5) the *recent* one.
+
+Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
+(1) to (3) see ``[L^-1 k(landmarks, z), 1, f]`` with f its scores before the round, bounded by 8.
 
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
@@ -15,7 +20,7 @@ What is rebuilt, from a ring of the last 4 budget rows. Both memories when 2, 4,
 recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when the
 recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero. A rebuild
 chooses centre, scale, evenly spaced landmarks, and the bandwidth whose expert would have had the least progressive loss on the
-rows kept.
+rows kept (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both memories are.
 """
 
 from __future__ import annotations
@@ -136,7 +141,8 @@ class NewtonMixture(Learner):
 
     def _rebuild_from(self, kept: Array, targets: Array, weights: Array, memory: int) -> None:
         centre, scale, active = scaling(kept)
-        z = squash((kept - centre) * scale) - squash(-centre * scale)
+        with np.errstate(over="ignore"):  # what is too far to say ends at the bound of the squash
+            z = squash((kept - centre) * scale) - squash(-centre * scale)
         n = len(z)
         landmarks = z[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
         square = cdist(landmarks, landmarks, "sqeuclidean")
@@ -201,6 +207,9 @@ class NewtonMixture(Learner):
         self._build()
         after = self._core.state()
         sides, absent = np.sign(mix), ~mix.any(axis=0)
+        moved = np.argsort(mix[0])[[0, -1]] if len(mix) == 1 else mix.argmax(axis=1)  # where the classes went
+        if mix.shape == (1, 1):
+            moved = np.array([0, 1] if mix[0, 0] > 0 else [1, 0])
         for name, old in before.items():
             if name in ("loose_weights", "window_targets"):  # least squares: sides -1 and +1, a class not seen is all -1
                 after[name][: len(old)] = old @ sides
@@ -208,8 +217,12 @@ class NewtonMixture(Learner):
                 after[name][past, absent] = -1.0
             elif name.endswith("_weights") and name != "kept_weights":
                 after[name][: len(old)] = old @ mix
+            elif name.startswith("echo"):
+                after[name][moved] = old
             elif old.shape == after[name].shape:
                 after[name] = old
+        last = int(before["counters"][-1])
+        after["counters"][-1] = moved[last] if last >= 0 else -1
         after["kept_targets"] = recode(before["kept_targets"])
         self._core.restore(after)
         if self._core.wide and self._core.learnt:
@@ -246,9 +259,11 @@ def squash(z: Array) -> Array:
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:
     """Centre and scale of each feature, and how many vary; a mostly zero one keeps 0 as its centre."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    size = np.abs(rows).max(axis=0, initial=0.0)
+    unit = rows / np.where(size > 0, size, 1.0)  # no square of it overflows, and none that matters vanishes
+    mean, deviation = unit.mean(axis=0) * size, unit.std(axis=0) * size
     moves = deviation > 1e-6 * np.abs(mean)
-    scale = 1 / np.where(moves, deviation, np.maximum(1.0, np.abs(mean)))
+    spread = np.where(moves, deviation, np.abs(mean))
+    scale = 1 / np.where(spread > 0, np.maximum(spread, 1e-300), 1.0)
     centre = np.where(np.count_nonzero(rows, axis=0) > len(rows) / 2, mean, 0.0)
     return centre, scale, float(max(1, np.count_nonzero(moves)))

@@ -1,0 +1,429 @@
+"""NewtonMixture, slow and obvious: one round at a time, the window solved afresh, no block and no delayed covariance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import brentq
+
+from .base import Learner
+from .kernels import Array
+
+Kept = list[tuple[Array, float, float]]
+
+
+def squash(z: Array) -> Array:
+    """The identity near 0, bounded by 4."""
+    return z / (1 + np.abs(z) / 4)
+
+
+def softmax(z: Array) -> Array:
+    """Probabilities of logits."""
+    p = np.exp(z - z.max())
+    return p / p.sum()
+
+
+def sigmoid(f: float) -> float:
+    """1 / (1 + e^-f)."""
+    return 0.5 * (1 + math.tanh(f / 2))
+
+
+def implicit_residual(f: float, s: float, y: int) -> float:
+    """The a with a = y - sigmoid(f + s a)."""
+    low, high = (0.0, 1.0) if y == 1 else (-1.0, 0.0)
+
+    def gap(a: float) -> float:
+        return y - sigmoid(f + s * a) - a
+
+    if gap(low) <= 0:  # the probability is y to the last digit
+        return low
+    if gap(high) >= 0:
+        return high
+    return float(brentq(gap, low, high, xtol=1e-16, maxiter=200))
+
+
+class Newton:
+    """w ~ N(W, P): forgets towards the prior, then takes a Newton step."""
+
+    def __init__(self, prior: Array, outputs: int, loss: str, keep: float) -> None:
+        self.prior, self.loss, self.keep = prior, loss, keep
+        self.P = np.diag(prior)
+        self.W = np.zeros((len(prior), outputs))
+
+    def score(self, x: Array) -> Array:
+        """One score an output."""
+        return self.W.T @ x
+
+    def learn(self, x: Array, y: float, weight: float) -> None:
+        """y: a real target, -1 or +1, or a class's number."""
+        self.P = self.keep * self.P + (1 - self.keep) * np.diag(self.prior)
+        self.W = math.sqrt(self.keep) * self.W
+        f, v = self.score(x), self.P @ x
+        s = float(x @ v)
+        if self.loss == "squared":
+            residual, h = columns(y, len(f)) - f, weight
+            self.W += np.outer(v, weight * residual / (1 + h * s))
+        elif len(f) == 1:  # the score after the step is f + s weight a
+            a = implicit_residual(float(f[0]), weight * s, int(y > 0))
+            p = (y > 0) - a
+            h = weight * max(p * (1 - p), 1e-4)
+            self.W[:, 0] += v * weight * a
+        else:
+            p = softmax(f)
+            truth = np.arange(len(f)) == int(y)
+            h = weight * max(float(p[int(y)] * (1 - p[int(y)])), 0.02)
+            self.W += np.outer(v, weight * (truth - p) / (1 + h * s))
+        self.P = self.P - h / (1 + h * s) * np.outer(v, v)
+
+
+def columns(y: float, outputs: int) -> Array:
+    """The least-squares target of each column."""
+    return np.array([y]) if outputs == 1 else np.where(np.arange(outputs) == int(y), 1.0, -1.0)
+
+
+class Diagonal:
+    """A linear model by gradient steps of their own size for each feature (AdaGrad), the bias first."""
+
+    def __init__(self, width: int, outputs: int) -> None:
+        self.W = np.zeros((1 + width, outputs))
+        self.squares = np.zeros(1 + width)
+
+    def score(self, z: Array) -> Array:
+        """z: a feature that is 0 in the row is 0."""
+        return self.W.T @ np.append(1.0, z)
+
+    def learn(self, z: Array, residual: Array) -> None:
+        """residual: minus the slope of the loss, one an output."""
+        x = np.append(1.0, z)
+        self.squares += x**2 * np.sum(residual**2)
+        seen = (self.squares > 0) & (x != 0)
+        self.W[seen] += np.outer(0.5 * x[seen] / np.sqrt(self.squares[seen]), residual)
+
+
+@dataclass
+class Memory:
+    """Scaling, landmarks and bandwidth."""
+
+    centre: Array
+    scale: Array
+    active: float = 1.0
+    landmarks: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        K = gaussian(self.landmarks, self.landmarks, self.gamma)
+        self.L = np.linalg.cholesky(K + 1e-3 * np.eye(len(K)))
+
+    def scaled(self, x: Array) -> Array:
+        """The squashed row."""
+        return squash((x - self.centre) * self.scale)
+
+    def moved(self, x: Array) -> Array:
+        """The squashed row, moved so that 0 stays 0."""
+        return self.scaled(x) - self.scaled(np.zeros_like(x))
+
+    def phi(self, x: Array, budget: int) -> Array:
+        """Nystrom features, as many as the budget."""
+        made = np.zeros(budget)
+        n = len(self.landmarks)
+        if n:
+            k = gaussian(self.landmarks, self.scaled(x)[None], self.gamma)[:, 0]
+            made[:n] = solve_triangular(self.L, k, lower=True)
+        return made
+
+
+def gaussian(A: Array, B: Array, gamma: float) -> Array:
+    """exp(-gamma |a - b|^2)."""
+    return np.exp(-gamma * np.sum((A[:, None] - B[None]) ** 2, axis=2))
+
+
+class Aggregate:
+    """Fixed share over the experts and two stacks of them."""
+
+    SHARE, START, LEAST, KEEP = 1e-3, 0.5, 1e-4, (1.0, 0.999)
+
+    def __init__(self, experts: int, regression: bool) -> None:
+        self.E, self.regression = experts, regression
+        self.shares = np.full(experts + 2, 1 / (experts + 2))
+        self.stacks = [np.full(experts, 1 / experts) for _ in self.KEEP]
+        self.P = [self.START * np.eye(experts) for _ in self.KEEP]
+        self.noise, self.rounds = 1.0, 0
+
+    def candidates(self, z: Array) -> Array:
+        """Probabilities or values of every candidate; z: experts x classes."""
+        made = np.vstack([z, *(w @ z for w in self.stacks)])
+        return made if self.regression else np.array([softmax(row) for row in made])
+
+    def forecast(self, z: Array) -> Array:
+        """The weighted mean."""
+        return self.shares @ self.candidates(z)
+
+    def losses(self, z: Array, y: float) -> Array:
+        """-log likelihood of each candidate, bounded."""
+        made = self.candidates(z)
+        if self.regression:
+            return np.minimum((y - made[:, 0]) ** 2 / (2 * self.noise), -math.log(self.LEAST))
+        return -np.log(np.maximum(made[:, int(y)], self.LEAST))
+
+    def learn(self, z: Array, y: float, weight: float) -> None:
+        """y: the class's number or the target. No row counts for more than one."""
+        weight = min(weight, 1.0)
+        forecast, made = self.forecast(z), self.candidates(z)
+        likelihood = np.exp(-weight * self.losses(z, y))
+        self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
+        self.shares = (1 - self.SHARE) * self.shares + self.SHARE / len(self.shares)
+        for i, keep in enumerate(self.KEEP):
+            even = 1 / self.E
+            self.P[i] = keep * self.P[i] + (1 - keep) * self.START * np.eye(self.E)
+            self.stacks[i] = even + math.sqrt(keep) * (self.stacks[i] - even)
+            p = made[self.E + i]
+            if self.regression:
+                g, h = z[:, 0], weight / self.noise
+                slope = h * (y - p[0])
+            else:
+                right = min(max(p[int(y)], 1e-6), 1 - 1e-6)
+                g, h, slope = z[:, int(y)] - z @ p, weight * right / (1 - right), weight
+            v = self.P[i] @ g
+            self.stacks[i] = self.stacks[i] + slope * v / (1 + h * (g @ v))
+            self.P[i] = self.P[i] - h * np.outer(v, v) / (1 + h * (g @ v))
+        if self.regression:
+            self.rounds += 1
+            self.noise += ((y - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
+            self.noise = max(self.noise, 1e-12)
+
+
+class NewtonMixture(Learner):
+    """The default learner."""
+
+    def __init__(self, *, width: int, outputs: int, budget: int, regression: bool = False) -> None:
+        super().__init__(outputs=outputs, regression=regression)
+        self.width, self.budget = width, budget
+        self.capacity = max(budget, min(4 * budget, 2**22 // max(1, width)))
+        self.wide = width > 3 * budget
+        self.classes = 1 if regression else max(2, outputs)
+        self.lasting = Memory(np.zeros(width), np.ones(width))
+        self.recent = Memory(np.zeros(width), np.ones(width))
+        self.centre, self.spread = 0.0, 1.0
+        self.kept: Kept = []
+        self.learnt = self.age = self.rising = self.recent_age = 0
+        self.next: float = 2
+        self.alarm = self.covered = self.covers = 0.0
+        self.events: list[tuple[int, str]] = []
+        self.aggregate = Aggregate(5, regression)
+        self.empty("lasting")
+        self.empty("recent")
+
+    # ---- experts ----
+
+    def expert(self, name: str) -> Newton:
+        """A new one."""
+        kernel, linear = {
+            "long": (1.0, 3.0) if self.regression else (10.0, 30.0),
+            "loose": (100.0, 300.0) if self.regression else (10.0, 10.0),
+            "short": (30.0, 90.0) if self.regression else (10.0, 30.0),
+            "linear": (0.0, 30.0),
+        }[name]
+        memory = self.recent if name == "short" else self.lasting
+        tail = np.ones(self.outputs) if self.wide else np.full(self.width, linear / memory.active)
+        prior = np.concatenate([np.full(0 if name == "linear" else self.budget, kernel), [1.0], tail])
+        loss = "squared" if self.regression or name == "loose" else "logistic"
+        return Newton(prior, self.outputs, loss, 0.999 if name == "short" else 1.0)
+
+    def empty(self, which: str) -> None:
+        """New experts of a memory."""
+        if which == "lasting":
+            self.long, self.loose = self.expert("long"), self.expert("loose")
+            self.linear = Diagonal(self.width, self.outputs) if self.wide else self.expert("linear")
+        else:
+            self.short = self.expert("short")
+            self.window: Kept = []
+
+    def features(self, which: str, x: Array) -> Array:
+        """What the Newton experts of a memory see."""
+        memory = self.lasting if which == "lasting" else self.recent
+        if self.wide:
+            tail = np.clip(self.linear.score(self.lasting.moved(x)), -8, 8)
+        else:
+            tail = memory.scaled(x)
+        return np.concatenate([memory.phi(x, self.budget), [1.0], tail])
+
+    def window_score(self, x: Array) -> Array:
+        """Kernel ridge regression on the last rows."""
+        if not self.window:
+            return np.zeros(self.outputs)
+        Z = np.array([self.recent.scaled(row) for row, _, _ in self.window])
+        K = gaussian(Z, Z, self.recent.gamma) + np.diag([0.1 / min(max(w, 1e-9), 1e3) for _, _, w in self.window])
+        Y = np.array([columns(y, self.outputs) for _, y, _ in self.window])
+        return gaussian(self.recent.scaled(x)[None], Z, self.recent.gamma)[0] @ np.linalg.solve(K, Y)
+
+    def raw(self, x: Array) -> Array:
+        """Scores of the five experts."""
+        lasting = self.features("lasting", x)
+        linear = self.lasting.moved(x) if self.wide else lasting[self.budget :]
+        return np.array(
+            [
+                self.long.score(lasting),
+                self.loose.score(lasting),
+                self.short.score(self.features("recent", x)),
+                self.linear.score(linear),
+                self.window_score(x),
+            ]
+        )
+
+    def logits(self, x: Array) -> Array:
+        """Experts x classes, what the aggregation sees."""
+        raw = self.raw(x)
+        if self.regression:
+            return raw
+        raw[[1, 4]] *= 4
+        if self.outputs == 1:
+            raw = np.hstack([np.zeros((5, 1)), raw])
+        return np.clip(raw, -15, 15)
+
+    def score_one(self, x: Array) -> Array:
+        p = self.aggregate.forecast(self.logits(x))
+        if self.regression:
+            return p * self.spread + self.centre
+        return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
+
+    def teach(self, which: str, x: Array, y: float, weight: float) -> None:
+        """One row to all experts of a memory; y as the experts see it."""
+        seen = self.features(which, x)
+        if which == "recent":
+            self.short.learn(seen, y, weight)
+            self.window = [*self.window, (x, y, weight)][-min(50, self.budget) :]
+            return
+        self.long.learn(seen, y, weight)
+        self.loose.learn(seen, y, weight)
+        self.teach_linear(x, y, weight)
+
+    def teach_linear(self, x: Array, y: float, weight: float) -> None:
+        """One row to the linear expert."""
+        if isinstance(self.linear, Newton):
+            self.linear.learn(np.append(1.0, self.lasting.scaled(x)), y, weight)
+            return
+        z = self.lasting.moved(x)
+        f = self.linear.score(z)
+        if self.regression:
+            residual = y - f
+        elif self.outputs == 1:
+            residual = (y > 0) - np.array([sigmoid(float(f[0]))])
+        else:
+            residual = (np.arange(self.outputs) == int(y)) - softmax(f)
+        self.linear.learn(z, weight * residual)
+
+    # ---- a round ----
+
+    def standard(self, y: float) -> float:
+        """A target as the experts see it."""
+        return (y - self.centre) / self.spread if self.regression else y
+
+    def learn(self, x: Array, y: float, f: Array, w: float) -> None:
+        w = min(w, 1e6)
+        target, logits = self.standard(y), self.logits(x)
+        label = target if self.regression or self.outputs > 1 else float(y > 0)
+        losses = self.aggregate.losses(logits, label)
+        share = float(np.sum(self.recent.phi(x, self.budget) ** 2))
+        recent = self.features("recent", x)
+        self.teach("lasting", x, target, w)
+        self.short.learn(recent, target, w)  # the linear scores that it sees are those before the round
+        self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
+        self.aggregate.learn(logits, label, w)
+        self.kept = [*self.kept, (x, y, w)][-self.capacity :]
+        self.learnt += 1
+        self.age += 1
+        due = set()
+        if self.age == self.next:
+            due = {"lasting", "recent"} if self.age == self.learnt else {"lasting"}
+        self.alarm = max(0.0, self.alarm + float(losses[0] - losses[2]) - 0.01)
+        self.rising = self.rising + 1 if self.alarm > 0 else 0
+        if self.alarm > 64 and self.rising >= 32 and self.learnt > self.capacity:
+            self.age = min(self.rising, self.capacity)
+            due.add("lasting")
+            self.events.append((self.learnt, "restart"))
+        self.recent_age += 1
+        if self.recent_age <= self.budget:
+            self.covers += (share - self.covers) / self.recent_age
+            self.covered = self.covers
+        else:
+            self.covers += (share - self.covers) / self.budget
+        if self.recent_age >= self.capacity and self.covers < 0.75 * self.covered:
+            due.add("recent")
+            self.events.append((self.learnt, "uncovered"))
+        if due == {"lasting", "recent"} and self.regression:
+            self.standardise()
+        for which in ("lasting", "recent"):
+            if which in due:
+                self.rebuild(which)
+
+    # ---- rebuilding ----
+
+    def standardise(self) -> None:
+        """The scale of the targets from the rows kept."""
+        targets = np.array([y for _, y, _ in self.kept[-self.age :]])
+        before = self.spread
+        self.centre, self.spread = float(targets.mean()), float(targets.std())
+        if self.spread <= 1e-12 * abs(self.centre):
+            self.spread = max(1.0, abs(self.centre))
+        self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
+
+    def rebuild(self, which: str) -> None:
+        """Scaling, landmarks, bandwidth; then the rows kept once more."""
+        kept = self.kept[-self.age :] if which == "lasting" else self.kept
+        X = np.array([x for x, _, _ in kept])
+        n = len(X)
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        moves = deviation > 1e-6 * np.abs(mean)
+        scale = np.ones(self.width)
+        for d in range(self.width):
+            if moves[d]:
+                scale[d] = 1 / deviation[d]
+            elif mean[d] != 0:
+                scale[d] = 1 / abs(mean[d])
+        mostly = np.array([np.sum(column != 0) > n / 2 for column in X.T])
+        centre = np.where(mostly, mean, 0.0)
+        landmarks = squash((X - centre) * scale)[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
+        squares = np.sum((landmarks[:, None] - landmarks[None]) ** 2, axis=2)
+        unit = 1 / np.median(squares[squares > 0]) if squares.any() else 1.0
+        active = max(1.0, float(moves.sum()))
+        tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
+        losses = []
+        for gamma in tried if len(tried) > 1 else []:
+            self.take(which, Memory(centre, scale, active, landmarks, gamma))
+            losses.append(self.trial(which, kept))
+        best = tried[int(np.argmin(losses))] if losses else unit
+        self.take(which, Memory(centre, scale, active, landmarks, best))
+        for x, y, w in kept:
+            self.teach(which, x, self.standard(y), w)
+        if which == "lasting":
+            self.next = min(2 * self.age, self.capacity) if self.age < self.capacity else math.inf
+            self.alarm, self.rising = 0.0, 0
+            if self.age <= 2:  # the scale of those rows was not known
+                self.aggregate = Aggregate(5, self.regression)
+        else:
+            self.recent_age, self.covered, self.covers = 0, 0.0, 0.0
+
+    def take(self, which: str, memory: Memory) -> None:
+        """Another memory, its experts empty."""
+        if which == "lasting":
+            self.lasting = memory
+        else:
+            self.recent = memory
+        self.empty(which)
+
+    def trial(self, which: str, kept: Kept) -> float:
+        """Progressive squared error of the memory's first expert, taught by least squares, without the first quarter."""
+        expert = self.long if which == "lasting" else self.short
+        expert.loss = "squared"
+        total = 0.0
+        for i, (x, y, w) in enumerate(kept):
+            seen, target = self.features(which, x), self.standard(y)
+            if i >= len(kept) // 4:
+                total += w * float(np.sum((columns(target, self.outputs) - expert.score(seen)) ** 2))
+            expert.learn(seen, target, w)
+            if self.wide and which == "lasting":
+                self.teach_linear(x, target, w)
+        return total
