@@ -45,6 +45,8 @@ __all__ = ["NewtonMixture"]
 Array = NDArray[Any]
 
 LASTING, RECENT = 1, 2
+#: Where the state's numbers hold how many features vary, of the lasting and then of the recent memory.
+ACTIVE = 11
 WINDOW = 50
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
 SCALES = 4.0 ** np.arange(-2, 4)
@@ -190,7 +192,7 @@ class NewtonMixture(Learner):
             if old is not None and old.ndim == array.ndim and not name.startswith("kept"):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
                 if name.endswith("_covariance"):  # an untouched feature is as uncertain as its memory's prior says
-                    array /= before["numbers"][-1 if name.startswith("recent") else -2]
+                    array /= before["numbers"][ACTIVE + name.startswith("recent")]
                 array[corner] = old[corner]
         rows, targets, weights = core.kept(len(after["kept_targets"]))
         slots = (core.learnt - len(rows) + np.arange(len(rows))) % len(after["kept_targets"])
