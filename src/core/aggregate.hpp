@@ -18,7 +18,7 @@ class Aggregate {
  public:
   static constexpr int kStacks = 2;
   static constexpr double kShare = 1e-3, kStart = 0.5, kLeast = 1e-4, kQuietest = 1e-12;
-  static constexpr double kLast = 0.1;         // the last expert, which looks at labels only, has to earn its weight
+  static constexpr double kLast = 0.01;        // the last expert, which looks at labels only, has to earn its weight
   static constexpr double kTail = 4;           // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
 
