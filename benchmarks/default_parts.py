@@ -66,7 +66,7 @@ def stream(name: str, seed: int, rows: int = 12_000) -> Data:
     if name.endswith("in order"):
         X, y = load({"elec2 in order": "elec2", "covtype in order": "covtype.binary"}[name])
         return coded(X[: 2 * rows], y[: 2 * rows])
-    X, y = shuffled(*load(name), seed=seed)
+    X, y = shuffled(name, seed)
     return coded(X[:rows], y[:rows])
 
 
