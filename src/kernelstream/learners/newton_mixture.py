@@ -178,6 +178,8 @@ class NewtonMixture(Learner):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
                 if name.endswith("_covariance"):  # an untouched feature is as uncertain as its memory's prior says
                     array /= before["numbers"][-1 if name.startswith("recent") else -2]
+                elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
+                    array += core.learnt > 1
                 array[corner] = old[corner]
         rows, targets, weights = core.kept(len(after["kept_targets"]))
         slots = (core.learnt - len(rows) + np.arange(len(rows))) % len(after["kept_targets"])
