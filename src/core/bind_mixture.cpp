@@ -145,23 +145,25 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   auto all = elements(x);
   auto numbers = scalars(x);
   auto counts = counters(x);
-  auto get = [&](const std::string& name) {
+  auto get = [&](const std::string& name, auto& array) {
     require(given.contains(name.c_str()), "the state has no array " + name);
-    return given[name.c_str()];
+    require(nb::try_cast(given[name.c_str()], array), "the state's array " + name + " has the wrong shape or type");
   };
   // Everything is checked before anything is changed.
   std::vector<nb::ndarray<const double, nb::c_contig, nb::device::cpu>> arrays;
   for (auto& [name, element] : all) {
-    arrays.push_back(nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(get(name)));
-    auto& array = arrays.back();
+    auto& array = arrays.emplace_back();
+    get(name, array);
     bool fits = array.ndim() == element.shape.size();
     for (size_t d = 0; fits && d < array.ndim(); ++d) fits = array.shape(d) == element.shape[d];
     require(fits, "the state's array " + name + " has the wrong shape");
     require(std::all_of(array.data(), array.data() + array.size(), [](double v) { return std::isfinite(v); }),
             "the state's array " + name + " is not finite");
   }
-  auto number = nb::cast<Vector<double>>(get("numbers"));
-  auto count = nb::cast<Vector<int64_t>>(get("counters"));
+  Vector<double> number;
+  Vector<int64_t> count;
+  get("numbers", number);
+  get("counters", count);
   require(number.shape(0) == numbers.size() && count.shape(0) == counts.size(), "the state's numbers or counters are too many or too few");
   for (size_t i = 0; i < numbers.size(); ++i) require(std::isfinite(number(i)), "the state's numbers are not finite");
   require(number(1) > 0 && number(8) > 0 && number(11) >= 1 && number(12) >= 1, "the state's scales must be positive");
@@ -188,7 +190,7 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   x.set_priors();
   for (Newton& newton : x.newtons) newton.pending = x.newtons[0].pending;
   for (Memory* memory : {&x.lasting, &x.recent}) {
-    for (size_t d = 0; d < size_t(x.set.width); ++d) memory->zero[d] = squash(-memory->centre[d] * memory->scale[d]);
+    memory->settle();
     memory->landmarks.renew();
   }
   x.window.points.renew();

@@ -74,7 +74,7 @@ template <class T> class Points {
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
     T diagonal_value = self(rows, i);         // first: a callable kernel may raise, and then nothing has changed
     panel.put(slot, rows, i);
-    norms_[slot] = norm(rows, i);
+    norms_[slot] = kernel.form() == Form::square_distance ? square(slot) : norm(rows, i);
     diagonal[slot] = diagonal_value;
     if (kernel.callback)
       for (int64_t d = 0; d < panel.width(); ++d) flat_[slot * panel.width() + d] = panel.at(slot, d);
@@ -97,8 +97,7 @@ template <class T> class Points {
   // After the panel of a Gaussian kernel's points was written directly: their norms, and the diagonal.
   void renew() {
     for (int64_t slot = 0; slot < count; ++slot) {
-      norms_[slot] = 0;
-      for (int64_t d = 0; d < panel.width(); ++d) norms_[slot] += panel.at(slot, d) * panel.at(slot, d);
+      norms_[slot] = square(slot);
       diagonal[slot] = 1;
     }
   }
@@ -167,8 +166,19 @@ template <class T> class Points {
   }
 
  private:
+  // |x_j|^2 by lines, so that it is the same to the bit whether the point came as a dense row, a sparse one, or from a state.
+  T square(int64_t slot) const {
+    Line<T> sum = Line<T>::zero();
+    for (int64_t d = 0; d < panel.width(); ++d) {
+      Line<T> line = Line<T>::at(panel.line(slot / kLine<T>, d));
+      sum.add_product(line, line);
+    }
+    T lane[kLine<T>];
+    sum.to(lane);
+    return lane[slot % kLine<T>];
+  }
+
   T norm(const Rows<T>& rows, int64_t i) const {
-    if (kernel.form() == Form::square_distance) return rows.square(i);
     T s = 0;
     if (kernel.form() == Form::absolute_distance) rows.each(i, [&](int64_t, T v) { s += std::abs(v); });
     return s;

@@ -27,7 +27,8 @@ inline double squash(double z) {
 // Scaled rows and their Nystrom features: L^-1 k(landmarks, z), K = L L^T.
 class Memory {
  public:
-  Array<double> centre, scale, zero;           // a feature x becomes squash((x - centre) scale); zero: what 0 becomes
+  Array<double> centre, scale, zero;           // a feature x becomes squash((x - centre) scale), 0 before the first rebuild; zero:
+                                               // what 0 becomes
   double active = 1;                           // features that vary: the linear part's prior variance is shared by them
   Points<double> landmarks;
   Panel<double> whitening;
@@ -36,9 +37,7 @@ class Memory {
   Memory(int64_t width, int64_t budget)
       : centre(size_t(width)), scale(size_t(width)), zero(size_t(width)),
         landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget), whitening(landmarks.slots(), budget),
-        k_(size_t(kBlock * landmarks.slots())), starts_(size_t(kBlock + 1)) {
-    for (int64_t d = 0; d < width; ++d) scale[size_t(d)] = 1;
-  }
+        k_(size_t(kBlock * landmarks.slots())), starts_(size_t(kBlock + 1)) {}
 
   int64_t slots() const { return landmarks.slots(); }
   size_t nbytes() const { return centre.nbytes() + scale.nbytes() + zero.nbytes() + landmarks.nbytes() + whitening.nbytes(); }
@@ -65,6 +64,24 @@ class Memory {
     return z;
   }
 
+  // After centre or scale changed.
+  void settle() {
+    moved_.clear();
+    for (size_t d = 0; d < size_t(landmarks.panel.width()); ++d)
+      if ((zero[d] = squash(-centre[d] * scale[d])) != 0) moved_.push_back(int64_t(d));
+  }
+
+  // Calls visit(column, squash((x - centre) scale)) for every feature of scaled row r but zeros, columns increasing.
+  template <class F> void each(const Rows<double>& z, int64_t r, F visit) const {
+    auto next = moved_.begin();
+    z.each(r, [&](int64_t d, double v) {
+      for (; next != moved_.end() && *next < d; ++next) visit(*next, zero[size_t(*next)]);
+      if (next != moved_.end() && *next == d) ++next;
+      if (v += zero[size_t(d)]; v != 0) visit(d, v);
+    });
+    for (; next != moved_.end(); ++next) visit(*next, zero[size_t(*next)]);
+  }
+
   double scaled(double x, int64_t d) const { return squash((x - centre[size_t(d)]) * scale[size_t(d)]) - zero[size_t(d)]; }
 
   // out[r * stride ...]: slots() features of each row.
@@ -85,11 +102,11 @@ class Memory {
 
  private:
   Array<double> k_, z_;
-  std::vector<int64_t> starts_;
+  std::vector<int64_t> starts_, moved_;        // moved: columns whose 0 is not 0 when scaled; mostly zero ones are not among them
 };
 
 // Logistic (squared in regression) steps of its own size for each feature, for rows too wide for a covariance: AdaGrad with rate
-// 1/2, on [1, z] with z moved so that 0 stays 0.
+// 1/2, on [1, z].
 class Diagonal {
  public:
   int64_t width = 0, outputs = 1;
@@ -104,25 +121,26 @@ class Diagonal {
     squares.clear();
   }
 
-  void score(const Rows<double>& z, int64_t i, double* f) const {
+  void score(const Memory& memory, const Rows<double>& z, int64_t i, double* f) const {
     for (int64_t c = 0; c < outputs; ++c) {
       const double* w = weights.data() + c * (width + 1);
       f[c] = w[0];
-      z.each(i, [&](int64_t d, double v) { f[c] += w[1 + d] * v; });
+      memory.each(z, i, [&](int64_t d, double v) { f[c] += w[1 + d] * v; });
     }
   }
 
-  void learn(const Rows<double>& z, int64_t i, const double* residuals) {
+  void learn(const Memory& memory, const Rows<double>& z, int64_t i, const double* residuals) {
     double length = 0;
     for (int64_t c = 0; c < outputs; ++c) length += residuals[c] * residuals[c];
     if (length == 0) return;
     auto step = [&](int64_t at, double v) {
-      if (v == 0) return;
-      double rate = 0.5 * v / std::sqrt(squares[size_t(at)] += length * v * v);
+      double square = squares[size_t(at)] += length * v * v;
+      if (square == 0) return;
+      double rate = 0.5 * v / std::sqrt(square);
       for (int64_t c = 0; c < outputs; ++c) weights[size_t(c * (width + 1) + at)] += rate * residuals[c];
     };
     step(0, 1);
-    z.each(i, [&](int64_t d, double v) { step(1 + d, v); });
+    memory.each(z, i, [&](int64_t d, double v) { step(1 + d, v); });
   }
 };
 
@@ -266,9 +284,13 @@ template <class T> class Mixture {
     return rows.n;
   }
 
-  // The scale of the targets, from rows kept; both memories are to be rebuilt.
+  // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
+  // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
   void standardise(double centre_, double spread_) {
-    aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
+    if (age <= 2)
+      aggregate.restart();
+    else
+      aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
     echo.value = (echo.value * spread + centre - centre_) / spread_;
     centre = centre_;
     spread = spread_;
@@ -281,7 +303,7 @@ template <class T> class Mixture {
     int64_t n = points.n;
     std::copy_n(centre_, set.width, memory.centre.data());
     std::copy_n(scale_, set.width, memory.scale.data());
-    for (int64_t d = 0; d < set.width; ++d) memory.zero[size_t(d)] = squash(-centre_[d] * scale_[d]);
+    memory.settle();
     memory.landmarks.kernel.gamma = gamma;
     memory.landmarks.count = 0;
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
@@ -298,7 +320,6 @@ template <class T> class Mixture {
       next = age >= capacity ? kNever : std::min(2 * std::max<int64_t>(age, 1), capacity);
       alarm = 0;
       rising = 0;
-      if (age <= 2) aggregate.restart();       // the scale of those rows was not known
     } else {
       newtons[kShort].reset();
       window.reset(gamma);
@@ -377,7 +398,7 @@ template <class T> class Mixture {
   void consult(int64_t r, int experts) {
     double* f = raw_.data();
     if (wide) {
-      diagonal.score(scaled_[0], r, f + kLinear * set.outputs);
+      diagonal.score(lasting, scaled_[0], r, f + kLinear * set.outputs);
       for (int e : {int(kLong), int(kShort)})
         for (int64_t c = 0; c < set.outputs; ++c)
           feature_row(e, r)[lasting.slots() + 1 + c] = std::min(std::max(f[kLinear * set.outputs + c], -8.0), 8.0);
@@ -419,7 +440,7 @@ template <class T> class Mixture {
     if (wide && (experts >> kLinear & 1)) {
       slopes_.assign(f + kLinear * set.outputs, f + (kLinear + 1) * set.outputs);
       residuals(slopes_.data(), y, weight);
-      diagonal.learn(scaled_[0], r, slopes_.data());
+      diagonal.learn(lasting, scaled_[0], r, slopes_.data());
     }
     if (experts >> kWindow & 1) window.learn(scaled_[1], r, y, weight);
   }

@@ -17,15 +17,17 @@ constexpr int64_t kBlock = 16;
 
 inline double logistic(double f) { return f >= 0 ? 1 / (1 + std::exp(-f)) : std::exp(f) / (1 + std::exp(f)); }
 
-// a = y - logistic(f + s a), y being 0 or 1: the residual after the step that it causes. One root, between 0 and 2 y - 1.
+// a = y - logistic(f + s a), y being 0 or 1: the residual after the step that it causes. One root, between 0 and 2 y - 1, by
+// Newton's method; a step that leaves the bracket or does not halve the one before is replaced by bisection.
 inline double implicit_residual(double f, double s, double y) {
-  double low = y > 0 ? 0 : -1, high = y > 0 ? 1 : 0, a = (low + high) / 2;
-  for (int round = 0; round < 60; ++round) {
+  double low = y > 0 ? 0 : -1, high = y > 0 ? 1 : 0, a = (low + high) / 2, last = 1;
+  for (int round = 0; round < 100; ++round) {
     double p = logistic(f + s * a), miss = y - p - a;
     (miss > 0 ? low : high) = a;
     double next = a + miss / (1 + s * p * (1 - p));
-    if (!(next > low && next < high)) next = (low + high) / 2;
-    if (std::abs(next - a) <= 1e-12) return next;
+    if (!(next > low && next < high && std::abs(next - a) <= last / 2)) next = (low + high) / 2;
+    last = std::abs(next - a);
+    if (last <= 1e-12) return next;
     a = next;
   }
   return a;

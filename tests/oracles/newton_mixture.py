@@ -92,7 +92,7 @@ class Diagonal:
         self.squares = np.zeros(1 + width)
 
     def score(self, z: Array) -> Array:
-        """z: a feature that is 0 in the row is 0."""
+        """One score an output."""
         return self.W.T @ np.append(1.0, z)
 
     def learn(self, z: Array, residual: Array) -> None:
@@ -120,10 +120,6 @@ class Memory:
     def scaled(self, x: Array) -> Array:
         """The squashed row."""
         return squash((x - self.centre) * self.scale)
-
-    def moved(self, x: Array) -> Array:
-        """The squashed row, moved so that 0 stays 0."""
-        return self.scaled(x) - self.scaled(np.zeros_like(x))
 
     def phi(self, x: Array, budget: int) -> Array:
         """Nystrom features, as many as the budget."""
@@ -204,8 +200,8 @@ class NewtonMixture(Learner):
         self.capacity = max(budget, min(4 * budget, 2**22 // max(1, width)))
         self.wide = width > 3 * budget
         self.classes = 1 if regression else max(2, outputs)
-        self.lasting = Memory(np.zeros(width), np.ones(width))
-        self.recent = Memory(np.zeros(width), np.ones(width))
+        self.lasting = Memory(np.zeros(width), np.zeros(width))
+        self.recent = Memory(np.zeros(width), np.zeros(width))
         self.centre, self.spread = 0.0, 1.0
         self.kept: Kept = []
         self.learnt = self.age = self.rising = self.recent_age = 0
@@ -245,7 +241,7 @@ class NewtonMixture(Learner):
         """What the Newton experts of a memory see."""
         memory = self.lasting if which == "lasting" else self.recent
         if self.wide:
-            tail = np.clip(self.linear.score(self.lasting.moved(x)), -8, 8)
+            tail = np.clip(self.linear.score(self.lasting.scaled(x)), -8, 8)
         else:
             tail = memory.scaled(x)
         return np.concatenate([memory.phi(x, self.budget), [1.0], tail])
@@ -262,7 +258,7 @@ class NewtonMixture(Learner):
     def raw(self, x: Array) -> Array:
         """Scores of the five experts."""
         lasting = self.features("lasting", x)
-        linear = self.lasting.moved(x) if self.wide else lasting[self.budget :]
+        linear = self.lasting.scaled(x) if self.wide else lasting[self.budget :]
         return np.array(
             [
                 self.long.score(lasting),
@@ -305,7 +301,7 @@ class NewtonMixture(Learner):
         if isinstance(self.linear, Newton):
             self.linear.learn(np.append(1.0, self.lasting.scaled(x)), y, weight)
             return
-        z = self.lasting.moved(x)
+        z = self.lasting.scaled(x)
         f = self.linear.score(z)
         if self.regression:
             residual = y - f
@@ -368,7 +364,10 @@ class NewtonMixture(Learner):
         self.centre, self.spread = float(targets.mean()), float(targets.std())
         if self.spread <= 1e-12 * abs(self.centre):
             self.spread = max(1.0, abs(self.centre))
-        self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
+        if self.age <= 2:  # losses of targets of unknown scale
+            self.aggregate = Aggregate(5, True)
+        else:
+            self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
@@ -401,8 +400,6 @@ class NewtonMixture(Learner):
         if which == "lasting":
             self.next = min(2 * self.age, self.capacity) if self.age < self.capacity else math.inf
             self.alarm, self.rising = 0.0, 0
-            if self.age <= 2:  # the scale of those rows was not known
-                self.aggregate = Aggregate(5, self.regression)
         else:
             self.recent_age, self.covered, self.covers = 0, 0.0, 0.0
 

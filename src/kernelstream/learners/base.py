@@ -144,6 +144,8 @@ class Learner(BaseEstimator):
     def restore(self, state: State) -> Self:
         """Take over a state made by ``state`` of a learner with the same hyper-parameters; one that does not fit changes nothing."""
         before = dict(self.__dict__)
+        if "shape" not in state:
+            raise ValueError("not a learner's state: it has no array 'shape'")
         try:
             width, outputs, regression, itemsize = (int(v) for v in state["shape"])
             self.start(

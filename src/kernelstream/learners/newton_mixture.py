@@ -60,8 +60,8 @@ class NewtonMixture(Learner):
 
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features (``budget + C + 1``
-    when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications and ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)``
-    bytes, whatever the length of the stream. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
+    when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications a round and
+    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
@@ -139,9 +139,10 @@ class NewtonMixture(Learner):
     def _rebuild(self, memory: int) -> None:
         """Choose scaling, landmarks and bandwidth from the rows kept, and learn those again."""
         with one_thread():
-            self._rebuild_from(*self._core.kept(self._core.age if memory == LASTING else self._core.learnt), memory)
+            age = self._core.age if memory == LASTING else self._core.learnt
+            self._rebuild_from(memory, *self._core.kept(age))
 
-    def _rebuild_from(self, kept: Array, targets: Array, weights: Array, memory: int) -> None:
+    def _rebuild_from(self, memory: int, kept: Array, targets: Array, weights: Array) -> None:
         centre, scale, active = scaling(kept)
         with np.errstate(over="ignore"):  # what is too far to say ends at the bound of the squash
             z = squash((kept - centre) * scale) - squash(-centre * scale)
@@ -193,6 +194,8 @@ class NewtonMixture(Learner):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
                 if name.endswith("_covariance"):  # an untouched feature is as uncertain as its memory's prior says
                     array /= before["numbers"][ACTIVE + name.startswith("recent")]
+                elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
+                    array += core.learnt > 1
                 array[corner] = old[corner]
         rows, targets, weights = core.kept(len(after["kept_targets"]))
         slots = (core.learnt - len(rows) + np.arange(len(rows))) % len(after["kept_targets"])

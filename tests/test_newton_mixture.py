@@ -1,0 +1,538 @@
+"""NewtonMixture against its oracle, its closed forms, and what its documentation promises."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import expit
+
+from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream.learners import NewtonMixture
+from kernelstream.rows import as_rows
+from oracles.newton_mixture import Aggregate
+from oracles.newton_mixture import NewtonMixture as Oracle
+
+OUTPUTS = {"two": 1, "three": 3, "regression": 1}
+each_task = pytest.mark.parametrize("task", OUTPUTS)
+LEARNT, AGE, RECENT_AGE, PENDING, WINDOW_NEXT, WINDOW_ROUNDS = 0, 1, 4, 5, 9, 10  # of the state's counters
+
+
+def stream(task, n=560, d=3, seed=0, change=250):
+    """At `change` the labels turn and the rows move."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    signal = 3 * X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=n)
+    late = np.arange(n) >= change
+    signal[late] *= -1
+    X[late] = X[late] / 2 + (8 if task == "three" else 3)
+    return X, targets(task, signal)
+
+
+def targets(task, signal):
+    if task == "two":
+        return np.where(signal > 0, 1.0, -1.0)
+    return np.digitize(signal, [-1, 1]).astype(float) if task == "three" else 5 + 3 * signal
+
+
+def weights(n, seed=1):
+    return np.random.default_rng(seed).choice([0.0, 1.0, 0.3, 2.5], size=n)
+
+
+def started(task, width, budget=12, dtype=np.float64):
+    return NewtonMixture(budget).start(width, OUTPUTS[task], regression=task == "regression", dtype=dtype)
+
+
+def scores(task, X, y, budget=12, w=None):
+    X = X if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
+    return started(task, X.shape[1], budget).run(as_rows(X), y, w)
+
+
+# ---- the oracle ----
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse single weighted", "wide", "wide sparse weighted"])
+@each_task
+def test_scores_are_the_oracles(task, form):
+    """Every round through warm-up, restart and loss of coverage."""
+    d, budget = (40, 10) if "wide" in form else (3, 12)
+    X, y = stream(task, d=d)
+    if "sparse" in form:
+        X[np.random.default_rng(2).random(X.shape) < 0.6] = 0
+    X = X.astype(np.float32 if "single" in form else np.float64)
+    w = weights(len(y)) if "weighted" in form else None
+    oracle = Oracle(width=d, outputs=OUTPUTS[task], budget=budget, regression=task == "regression")
+    want = oracle.run(X, y, w)
+    learner = started(task, d, budget, X.dtype)
+    rows = as_rows(scipy.sparse.csr_array(X) if "sparse" in form else X)
+    np.testing.assert_allclose(learner.run(rows, y, w), want, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(learner.score(rows)[-20:], oracle.score(X[-20:]), rtol=1e-7, atol=1e-7)
+    assert np.ptp(want[100:]) > 1
+    if form == "dense":
+        assert {what for _, what in oracle.events} == {"restart", "uncovered"}
+
+
+def test_extreme_weights_are_the_oracles():
+    """Beyond what the arithmetic bears a weight counts as the largest or smallest that it does."""
+    X, y = stream("two", 150)
+    for task in OUTPUTS:
+        w = 10.0 ** np.random.default_rng(3).uniform(-12, 3.5, size=len(y))
+        w[[20, 90]] = 1e30, 1e-310
+        y = targets(task, X[:, 0])
+        oracle = Oracle(width=3, outputs=OUTPUTS[task], budget=8, regression=task == "regression")
+        np.testing.assert_allclose(scores(task, X, y, 8, w), oracle.run(X, y, w), rtol=1e-5, atol=1e-5)
+
+
+# ---- blocks ----
+
+
+@pytest.mark.parametrize("d", [3, 30])
+@each_task
+def test_pieces_give_the_same_bits(task, d):
+    """Pieces of any length, saved and restored in between, across rebuilds and beyond the rows kept."""
+    X, y = stream(task, d=d)
+    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
+    w = weights(len(y))
+    for make in (as_rows, lambda X: as_rows(scipy.sparse.csr_array(X))):
+        rows = make(X)
+        whole = started(task, d, 9)
+        want = whole.run(rows, y, w)
+        for sizes in ([1], [5], [16], [17, 1, 3], [100, 7]):
+            part, got, at = started(task, d, 9), [], 0
+            while at < len(y):
+                stop = min(len(y), at + sizes[len(got) % len(sizes)])
+                got.append(part.run(rows.part(at, stop), y[at:stop], w[at:stop]))
+                if sizes != [1]:
+                    part = NewtonMixture(9).restore(part.state())
+                if len(got) % 5 == 0:
+                    part = pickle.loads(pickle.dumps(part))
+                    part.score(rows.part(0, 30))  # leaves no trace
+                at = stop
+            assert np.concatenate(got).tobytes() == want.tobytes()
+            for name, array in whole.state().items():
+                assert array.tobytes() == part.state()[name].tobytes(), name
+
+
+# ---- closed forms ----
+
+
+def squash(z):
+    return z / (1 + np.abs(z) / 4)
+
+
+def kernel(state, memory, A, B):
+    gamma = state["numbers"][5 if memory == "lasting" else 6]
+    return np.exp(-gamma * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+
+def scaled(state, memory, X):
+    return squash((X - state[f"{memory}_centre"]) * state[f"{memory}_scale"])
+
+
+def moved(state, memory, X):
+    """As the landmarks are stored: 0 stays 0."""
+    return scaled(state, memory, X) - scaled(state, memory, np.zeros_like(X))
+
+
+def features(state, memory, X):
+    phi = kernel(state, memory, moved(state, memory, X), state[f"{memory}_landmarks"])
+    phi = phi @ state[f"{memory}_whitening"].T
+    return np.hstack([phi, np.ones((len(X), 1)), scaled(state, memory, X)])
+
+
+def covariance(state, name):
+    """With the rounds pending."""
+    pending = int(state["counters"][PENDING])
+    V, c = state[f"{name}_pending"][:pending], state[f"{name}_coefficients"][:pending]
+    remains = state["numbers"][10] if name == "recent" else 1.0
+    assert remains == 1.0 or name == "recent"
+    return state[f"{name}_covariance"] * remains - V.T @ np.diag(c) @ V
+
+
+@pytest.mark.parametrize("n", [300, 4003])
+@each_task
+def test_squared_loss_is_ridge_regression(task, n):
+    """Solved in one go over all rows."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 4))
+    y, w = targets(task, X[:, 0] + 0.5 * rng.normal(size=n)), weights(n)
+    learner = started(task, 4)
+    learner.run(as_rows(X), y, w)
+    state = learner.state()
+    assert state["counters"][AGE] == state["counters"][LEARNT] == np.count_nonzero(w)  # no restart
+    regression = task == "regression"
+    Y = (y[:, None] - state["numbers"][0]) / state["numbers"][1] if regression else y[:, None]
+    Y = np.where(np.arange(3) == Y, 1.0, -1.0) if task == "three" else Y
+    spread = 300.0 if regression else 10.0
+    for name, columns, prior in (
+        ("loose", slice(None), [*[100.0 if regression else 10.0] * 12, 1.0, *[spread / 4] * 4]),
+        ("linear", slice(12, None), [1.0, *[30 / 4] * 4]),
+        ("lasting", slice(None), [*[1.0] * 12, 1.0, *[3 / 4] * 4]),
+    ):
+        if name != "loose" and not regression:
+            continue
+        F = features(state, "lasting", X)[:, columns]
+        H = F.T @ (w[:, None] * F) + np.diag(1 / np.array(prior))
+        want = np.linalg.solve(H, F.T @ (w[:, None] * Y))
+        np.testing.assert_allclose(state[f"{name}_weights"], want, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(covariance(state, name), np.linalg.inv(H), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["lasting", "linear"])
+def test_the_logistic_step_is_implicit(name):
+    """The residual of the step is that after the step: W' = W + w P x (y - logistic(x.W'))."""
+    X, y = stream("two", 200, change=120)
+    w = 10.0 ** np.random.default_rng(5).uniform(-2, 2, size=len(y))
+    learner = started("two", 3)
+    for i in range(len(y)):
+        before = learner.state()
+        learner.run(as_rows(X[i : i + 1]), y[i : i + 1], w[i : i + 1])
+        after = learner.state()
+        rebuilt = (before["lasting_landmarks"] != after["lasting_landmarks"]).any()
+        if i > 1 and not rebuilt:
+            x = features(before, "lasting", X[i : i + 1])[0, 0 if name == "lasting" else 12 :]
+            residual = (y[i] > 0) - expit(x @ after[f"{name}_weights"][:, 0])
+            want = before[f"{name}_weights"][:, 0] + w[i] * residual * (covariance(before, name) @ x)
+            np.testing.assert_allclose(after[f"{name}_weights"][:, 0], want, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_window_is_kernel_ridge_regression_on_the_last_rows(repeats):
+    """After thousands of updates of the inverse, some just before it is made anew."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(5000, 2))
+    if repeats:
+        X = X[rng.integers(0, 5, size=len(X))]
+    y, w = targets("three", X[:, 0]), rng.choice([1.0, 0.1, 30.0], size=len(X))
+    learner, at = started("three", 2, 60), 0
+    renewed = 0
+    for n in (1000, 2047, 3071, 4095, 5000):
+        learner.run(as_rows(X[at:n]), y[at:n], w[at:n])
+        at = n
+        state = learner.state()
+        first = int(state["counters"][WINDOW_NEXT])
+        order = (first + np.arange(50)) % 50
+        Z = moved(state, "recent", X[n - 50 : n])
+        np.testing.assert_allclose(state["window_points"][order], Z, atol=1e-12)
+        K = kernel(state, "recent", Z, Z) + np.diag(0.1 / w[n - 50 : n])
+        got = state["window_inverse"][np.ix_(order, order)]
+        np.testing.assert_allclose(got, np.linalg.inv(K), rtol=1e-7, atol=1e-7)
+        want = np.where(np.arange(3) == y[n - 50 : n, None], 1.0, -1.0)
+        np.testing.assert_array_equal(state["window_targets"][order], want)
+        renewed = max(renewed, int(state["counters"][WINDOW_ROUNDS]))
+    assert renewed > 1024
+
+
+@pytest.mark.parametrize("sequence", ["random", "adversarial", "good experts in turn"])
+def test_fixed_share_keeps_its_bound(sequence):
+    """Against the best single candidate, and the best sequence that switches now and then."""
+    rng = np.random.default_rng(7)
+    rounds, K = 3000, 7
+    aggregate = Aggregate(5, regression=False)
+    ours, theirs = 0.0, []
+    for t in range(rounds):
+        logits = rng.normal(size=(5, 3)) * 3
+        if sequence == "adversarial":
+            y = int(np.argmin(aggregate.forecast(logits)))
+        else:
+            y = int(rng.integers(3))
+        if sequence == "good experts in turn":
+            logits[t // 500 % 5, y] += 8
+        ours -= math.log(aggregate.forecast(logits)[y] + aggregate.LEAST)
+        theirs.append(aggregate.losses(logits, y))
+        aggregate.learn(logits, y, 1.0)
+    losses = np.array(theirs)
+    assert ours <= losses.sum(axis=0).min() + math.log(K) + aggregate.SHARE * rounds
+    for length in (100, 500):  # the best candidate of each stretch, in turn
+        stretches = losses.reshape(-1, length, K).sum(axis=1)
+        switches = np.count_nonzero(np.diff(stretches.argmin(axis=1)))
+        price = math.log(K) + switches * math.log(K / aggregate.SHARE) + aggregate.SHARE * rounds
+        assert ours <= stretches.min(axis=1).sum() + price
+
+
+# ---- what must not matter ----
+
+
+@each_task
+@pytest.mark.parametrize("d", [3, 30])
+def test_the_scale_of_features_does_not_matter(task, d):
+    """Powers of two to the bit, others to rounding."""
+    X, y = stream(task, d=d)
+    rng = np.random.default_rng(8)
+    want = scores(task, X, y, 9)
+    powers = 2.0 ** rng.integers(-60, 60, size=d)
+    assert scores(task, X * powers, y, 9).tobytes() == want.tobytes()
+    got = scores(task, X * 10.0 ** rng.uniform(-200, 200, size=d), y, 9)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+@each_task
+@pytest.mark.parametrize("d", [3, 30])
+def test_the_origin_of_dense_features_does_not_matter(task, d):
+    X, y = stream(task, d=d)
+    shift = np.random.default_rng(9).normal(size=d) * 100
+    np.testing.assert_allclose(scores(task, X + shift, y, 9), scores(task, X, y, 9), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e30, 0.0), (1e-30, 0.0), (-3.0, 7.0), (1.0, 1e6), (2.0, -1e4)])
+def test_targets_of_any_scale_and_origin(scale, shift):
+    X, y = stream("regression")
+    want = scores("regression", X, y)[2:]
+    got = scores("regression", X, scale * y + shift)[2:]
+    np.testing.assert_allclose((got - shift) / scale, want, rtol=1e-6, atol=1e-6)
+
+
+def test_the_order_of_classes_does_not_matter():
+    for d in (3, 40):
+        X, y = stream("two", d=d)
+        np.testing.assert_allclose(scores("two", X, -y), -scores("two", X, y), rtol=1e-7, atol=1e-7)
+        X, y = stream("three", d=d)
+        order = np.array([2, 0, 1])
+        got = scores("three", X, order[y.astype(int)].astype(float))
+        np.testing.assert_allclose(got[:, order], scores("three", X, y), rtol=1e-7, atol=1e-7)
+
+
+# ---- the first rows, and rows that say little ----
+
+
+def test_only_seen_classes_are_predicted_from_the_second_row_on():
+    rng = np.random.default_rng(10)
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(40, 3))
+        y = rng.choice(list("abcde"), size=40)
+        made = KernelClassifier(NewtonMixture(8)).predict_then_learn(X, y)
+        assert all(made[i] in y[:i] for i in range(1, 40))
+        told = KernelClassifier(NewtonMixture(8)).predict_then_learn(X, y, classes=list("abcde"))
+        assert told[1] == y[0]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 8, 60])
+@pytest.mark.parametrize("rows", ["constant", "zero", "repeated", "one that varies"])
+def test_rows_that_say_little(rows, budget):
+    rng = np.random.default_rng(11)
+    n = 600
+    X = {
+        "constant": np.tile([3.0, -1e-3, 1e9], (n, 1)),
+        "zero": np.zeros((n, 3)),
+        "repeated": rng.normal(size=(3, 3))[rng.integers(0, 3, size=n)],
+        "one that varies": np.hstack([np.full((n, 2), 7.0), rng.normal(size=(n, 1))]),
+    }[rows]
+    y = rng.choice([0, 0, 0, 1], size=n)
+    if rows in ("repeated", "one that varies"):
+        y = (X[:, 2] > np.median(X[:, 2])) * 1
+    for Z in (X, scipy.sparse.csr_array(X)):
+        model = KernelClassifier(NewtonMixture(budget))
+        wrong = model.predict_then_learn(Z, y) != y
+        assert np.isfinite(model.decision_function(Z)).all()
+        assert wrong[100:].mean() < (0.1 if rows in ("repeated", "one that varies") else 0.32)
+        predicted = KernelRegressor(NewtonMixture(budget)).predict_then_learn(Z, y)
+        assert np.mean((predicted - y)[100:] ** 2) < 1.15 * np.var(y)
+
+
+def test_one_class_alone():
+    X = np.random.default_rng(12).normal(size=(200, 3))
+    model = KernelClassifier(NewtonMixture(8))
+    assert (model.predict_then_learn(X, np.full(200, "only"))[1:] == "only").all()
+    assert (model.predict_proba(X) == 1).all()
+    told = KernelClassifier(NewtonMixture(8)).partial_fit(X, np.zeros(200, int), classes=[0, 1, 2])
+    assert (told.predict_proba(X)[:, 0] > 0.9).all()
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("d", [2, 100])
+def test_a_class_that_appears_late_is_learnt(classes, d):
+    """It is met in one row of ten after a thousand rows, and predicted within a hundred."""
+    rng = np.random.default_rng(13)
+    centres = rng.normal(size=(classes + 1, d)) * 6 / math.sqrt(d)
+    y = rng.integers(0, classes, size=1200)
+    y[1000:][rng.random(200) < 0.1] = classes
+    X = centres[y] + 0.3 * rng.normal(size=(1200, d))
+    predicted = KernelClassifier(NewtonMixture(30)).predict_then_learn(X, y)
+    late = np.flatnonzero(y == classes)
+    assert (predicted[late[late < 1100]] == classes).any()
+    assert (predicted[late[late >= 1100]] == classes).mean() > 0.5
+    assert (predicted != y)[1:].mean() < 0.06
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300, 1.7e308, 5e-324])
+@pytest.mark.parametrize("d", [3, 40])
+def test_numbers_of_any_size(size, d):
+    rng = np.random.default_rng(14)
+    X = rng.uniform(-1, 1, size=(500, d))
+    y = X[:, 0]
+    for Z in (X * size, scipy.sparse.csr_array(X * size)):
+        model = KernelClassifier(NewtonMixture(12))
+        wrong = model.predict_then_learn(Z, y > 0) != (y > 0)
+        assert np.isfinite(model.decision_function(Z)).all()
+        if d == 3 and size > 1e-310:
+            assert wrong[200:].mean() < 0.1
+        made = KernelRegressor(NewtonMixture(12)).predict_then_learn(Z, 1e30 * y)
+        assert np.isfinite(made).all()
+        if d == 3 and size > 1e-310:
+            assert np.mean((made / 1e30 - y)[200:] ** 2) < 0.1 * np.var(y)
+    mixed = X.copy()
+    mixed[::3] *= size  # after ordinary rows, and among them
+    model = KernelClassifier(NewtonMixture(12)).fit(X, y > 0)
+    assert np.isfinite(model.partial_fit(mixed, y > 0).decision_function(mixed)).all()
+
+
+@pytest.mark.parametrize("weight", [1e30, 1e6, 1e-9, 1e-310])
+@pytest.mark.parametrize("d", [3, 40])
+def test_weights_of_any_size(weight, d):
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(1500, d))
+    X[::2] = X[:4][rng.integers(0, 4, size=750)]
+    for task in OUTPUTS:
+        y = targets(task, X[:, 0] + rng.normal(size=1500))
+        for w in (np.full(1500, weight), np.where(rng.random(1500) < 0.1, weight, 1.0)):
+            learner = started(task, d)
+            assert np.abs(learner.run(as_rows(X), y, w)).max() < 1e3
+            values = [np.linalg.eigvalsh(covariance(learner.state(), name)) for name in ("lasting", "loose")]
+            assert min(v[0] for v in values) > 0
+
+
+# ---- bounds ----
+
+
+@each_task
+def test_memory_does_not_grow(task):
+    X, y = stream(task, 20_000)
+    learner = started(task, 3)
+    shapes, size = {k: v.shape for k, v in learner.state().items()}, learner.nbytes
+    for part in np.split(np.arange(len(y)), 10):
+        learner.run(as_rows(X[part]), y[part])
+        assert learner.nbytes == size
+        assert {k: v.shape for k, v in learner.state().items()} == shapes
+
+
+def test_memory_is_what_the_documentation_says():
+    for budget, d in ((200, 54), (800, 10), (100, 250)):
+        m = budget + d + 1
+        said = 8 * (3 * m**2 + d**2 + 2 * budget**2 + 6 * budget * d)
+        assert NewtonMixture(budget).start(d).nbytes == pytest.approx(said, rel=0.15)
+
+
+# ---- streams that change ----
+
+
+@each_task
+def test_recovers_from_an_abrupt_change(task):
+    """Over the last 500 rows no worse than 1.5 times a learner that begins at the change."""
+    rng = np.random.default_rng(16)
+    X = rng.normal(size=(4000, 3))
+    signal = 2 * np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
+    signal[2500:] *= -1
+    y = targets(task, signal)
+
+    def error(f, y):
+        if task == "regression":
+            return np.sqrt(np.mean((f[:, 0] - y) ** 2))
+        return np.mean((f[:, 0] > 0) != (y > 0)) if task == "two" else np.mean(f.argmax(axis=1) != y)
+
+    ours, fresh = scores(task, X, y, 50)[-500:], scores(task, X[2500:], y[2500:], 50)[-500:]
+    assert error(ours, y[-500:]) < 1.5 * error(fresh, y[-500:])
+
+
+def test_follows_classes_that_wander_far_away():
+    """Three classes on random walks without end: the map made from the first rows would soon see one point."""
+    rng = np.random.default_rng(17)
+    n = 8000
+    walks = np.cumsum(rng.normal(size=(n, 3, 2)) * 0.08, axis=0)
+    walks += np.cumsum(np.full((n, 1, 2), 0.02), axis=0)  # and all go one way
+    y = rng.integers(0, 3, size=n)
+    X = 3 * np.array([[0, 0], [1, 0], [0, 1]])[y] + walks[np.arange(n), y] + 0.3 * rng.normal(size=(n, 2))
+    model = KernelClassifier(NewtonMixture(50))
+    assert (model.predict_then_learn(X, y) != y)[-4000:].mean() < 0.25
+    first = KernelClassifier(NewtonMixture(50)).fit(X[:1000], y[:1000])
+    assert (first.predict(X[-4000:]) != y[-4000:]).mean() > 0.4
+
+
+# ---- probabilities ----
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_probabilities_are_calibrated(classes):
+    """On a noisy stream that stays: of the rows given 70 %, 70 % are right."""
+    rng = np.random.default_rng(18)
+    n = 6000
+    X = rng.normal(size=(n, 3))
+    true = np.exp(1.5 * np.stack([np.sin(2 * X[:, c % 3] + c) for c in range(classes)], axis=1))
+    true /= true.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > true.cumsum(axis=1)).sum(axis=1)
+    f = scores("two" if classes == 2 else "three", X, 2.0 * y - 1, 60) if classes == 2 else None
+    if f is None:
+        f = NewtonMixture(60).start(3, classes).run(as_rows(X), y.astype(float))
+        p = np.exp(f - f.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+    else:
+        p = np.hstack([1 - expit(f), expit(f)])
+    p, y, true = p[500:], y[500:], true[500:]
+    sure, right = p.max(axis=1), p.argmax(axis=1) == y
+    bins = np.minimum((sure * 15).astype(int), 14)
+    gaps = [abs(right[bins == b].sum() - sure[bins == b].sum()) for b in range(15)]
+    assert sum(gaps) / len(y) < 0.05
+    took = np.arange(len(y)), y
+    assert -np.log(p[took]).mean() < -np.log(true[took]).mean() + 0.1
+    assert np.isfinite(np.log(p)).all()
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], ["z", "b", "m", "a"]])
+def test_probabilities_are_ordered_and_sum_to_one(labels):
+    rng = np.random.default_rng(19)
+    codes = rng.integers(0, len(labels), size=500)
+    X = rng.normal(size=(500, 2)) * 0.3 + 3 * np.array([[0, 0], [1, 1], [0, 1], [1, 0]])[codes]
+    y = np.array(labels)[codes]
+    model = KernelClassifier(NewtonMixture(16)).partial_fit(X, y)
+    p = model.predict_proba(X)
+    assert model.classes_.tolist() == sorted(labels)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert (p >= 0).all()
+    assert (model.classes_[p.argmax(axis=1)] == model.predict(X)).all()
+    assert (model.predict(X) == y).mean() > 0.95
+
+
+# ---- states that were never saved by a learner ----
+
+
+@pytest.mark.parametrize("d", [3, 40])
+@each_task
+def test_hostile_states_are_refused_and_change_nothing(task, d):
+    X, y = stream(task, 300, d=d)
+    learner = started(task, d)
+    learner.run(as_rows(X), y)
+    good = learner.state()
+    bad = [{"shape": np.array(s)} for s in ([-1, 1, 0, 8], [d, 0, 0, 8], [2**40, 1, 0, 8], [d + 1, 1, 0, 8])]
+    for name in good.keys() - {"shape"}:
+        array = good[name]
+        bad.append({name: np.zeros([s + 1 for s in array.shape], array.dtype)})
+        bad.append({name: array[:-1]})
+        bad.append({name: array[None]})
+        if array.dtype.kind == "f":
+            for value in (np.nan, np.inf):
+                broken = array.copy()
+                broken.flat[array.size // 2] = value
+                bad.append({name: broken})
+    for i in range(len(good["counters"])):
+        for value in (-1, 2**63 - 1):
+            counters = good["counters"].copy()
+            counters[i] = value
+            if i != 2 or value < 0:  # `next` may be never
+                bad.append({"counters": counters})
+    for i, value in ((1, 0.0), (1, -1.0), (5, -1.0), (7, 0.0), (8, 0.0), (10, 0.0), (10, 2.0), (11, 0.5)):
+        numbers = good["numbers"].copy()
+        numbers[i] = value
+        bad.append({"numbers": numbers})
+    bad.append({"kept_weights": -good["kept_weights"]})
+    if task == "three":
+        bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
+    for change in bad:
+        with pytest.raises(ValueError, match="state|range|shape"):
+            learner.restore(good | change)
+    for name in good:
+        with pytest.raises(ValueError, match="state"):
+            learner.restore({k: v for k, v in good.items() if k != name})
+    for name, array in learner.state().items():
+        assert array.tobytes() == good[name].tobytes()
