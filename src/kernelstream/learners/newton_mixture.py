@@ -264,11 +264,11 @@ def squash(z: Array) -> Array:
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:
     """Centre and scale of each feature, and how many vary; a mostly zero one keeps 0 as its centre."""
-    size = np.abs(rows).max(axis=0, initial=0.0)
+    size: Array = np.abs(rows).max(axis=0, initial=0.0)
     unit = rows / np.where(size > 0, size, 1.0)  # no square of it overflows, and none that matters vanishes
     mean, deviation = unit.mean(axis=0) * size, unit.std(axis=0) * size
     moves = deviation > 1e-6 * np.abs(mean)
     spread = np.where(moves, deviation, np.abs(mean))
     scale = 1 / np.where(spread > 0, np.maximum(spread, 1e-300), 1.0)
     centre = np.where(np.count_nonzero(rows, axis=0) > len(rows) / 2, mean, 0.0)
-    return centre, scale, float(max(1, np.count_nonzero(moves)))
+    return centre, scale, max(1.0, float(np.count_nonzero(moves)))
