@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from pathlib import Path
@@ -61,6 +62,17 @@ class Checkpoint:
             raise CheckpointError(f"{self.folder} is in use by another run: wait for it, or give another folder") from None
         for left in self.folder.glob("*.tmp"):  # of a run killed while it wrote
             left.unlink(missing_ok=True)
+
+    def begin(self, record: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        """Keep what was so when the run began, if nothing is kept yet; what is kept (None: nothing is, and none was given)."""
+        path = self.folder / "begin.json"
+        if not path.exists() and record is not None:
+            write_atomically(path, json.dumps(record).encode())
+        try:
+            kept: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else None
+        except ValueError as error:
+            raise CheckpointError(f"{path} is damaged ({error}): delete the folder to start again") from None
+        return kept
 
     def save(self, model: Model, position: Any = None, **record: Any) -> None:
         """Keep a model with the position of its source and more that JSON can hold; older states but one are removed."""
