@@ -56,9 +56,9 @@ def run(argv, folder, kill_after=None):
     """Run the command in a process of its own and kill it after a while; its exit code, or None if it was killed."""
     pid = os.fork()
     if pid == 0:
-        output = os.open(folder / "result.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(output, 1)
-        os._exit(kernelstream(argv))
+        with open(folder / "result.json", "w") as sys.stdout:
+            code = kernelstream(argv)
+        os._exit(code)
     deadline = None if kill_after is None else time.monotonic() + kill_after
     while True:
         ended, status = os.waitpid(pid, 0 if deadline is None else os.WNOHANG)

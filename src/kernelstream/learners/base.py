@@ -332,7 +332,9 @@ class KernelLearner(Learner):
             kept = (arrays[f"warmup_{what}"] for what in ("rows", "targets", "weights"))
             rows, targets, weights = kept
             n, classes = len(targets), self._outputs
-            if rows.shape != (n, self._width) or weights.shape != (n,) or n >= self.WARMUP:
+            if rows.shape != (n, self._width) or targets.shape != (n,) or weights.shape != (n,):
+                raise state_error()
+            if n >= self.WARMUP:
                 raise state_error()
             if classes > 1 and not np.isin(targets, np.arange(classes)).all():
                 raise state_error()

@@ -166,7 +166,8 @@ class NOLANA(NOGD):
             pairs = len(points) if self.solver == "rank2" else rank
             shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
-            if any(arrays[name].shape != shape for name, shape in shapes.items()):
+            wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
+            if wrong or arrays["counts"].dtype != np.int64:
                 raise state_error()
             self._adapted = Landmarks.restored(
                 self._settled, points, rank, self.solver, self.iterations, arrays
