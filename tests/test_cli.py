@@ -58,7 +58,7 @@ def test_run_tells_its_progress_in_plain_lines(capsys):
     lines = err.splitlines()
     assert [line.split()[0] for line in lines][:2] == ["8,192", "12,288"]
     assert 8 <= len(lines) <= 10
-    for word in ("error", "last 10,2", "rows/s", "model", "left"):
+    for word in ("error", "last 1", "rows/s", "model", "left"):
         assert word in lines[-2]
     assert lines[-1].split()[0] == "45,000"
     assert "left" not in lines[-1]
@@ -342,7 +342,7 @@ def test_a_bad_row_is_told_in_one_line(capsys, tmp_path):
     source = libsvm(tmp_path / "rows.libsvm", 10)
     with open(source, "a") as file:
         file.write("1 1:x\n")
-    message = fails(capsys, "run", str(source))
+    message = fails(capsys, "run", str(source), "--quiet")
     assert "rows.libsvm, line 11, column" in message
     record = json.loads(run(capsys, "run", str(source), "--on-bad-row", "skip", "--json")[1])
     assert (record["rounds"], record["bad_rows"]) == (10, 1)
