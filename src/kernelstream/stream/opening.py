@@ -74,6 +74,13 @@ class Opened:
         return self._file
 
     @property
+    def file(self) -> Any:
+        """The plain file itself, for formats that jump about in it. Only if it is `seekable` and not `packed`."""
+        self._file.seek(self._file.tell() - len(self._ahead))
+        self._ahead = b""
+        return self._file
+
+    @property
     def fraction(self) -> tuple[int, int] | None:
         """Bytes of the file read and in all, packed as they are; None for a pipe."""
         if self._size is not None and not self._closed:
@@ -152,12 +159,13 @@ def place_name(place: Place) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def fingerprint(place: Place) -> int | None:
-    """A number that tells one file from another by its first bytes, to notice a changed file; None for pipes."""
+def fingerprint(place: Place, size: int = 4096) -> tuple[int, int] | None:
+    """A number for the first `size` bytes of a file, and how many it has; None for pipes. A file that grew keeps it."""
     if not isinstance(place, str | os.PathLike) or place == "-" or not os.path.isfile(place):
         return None
     with open(place, "rb") as file:
-        return zlib.crc32(file.read(4096))
+        head = file.read(size)
+    return len(head), zlib.crc32(head)
 
 
 def _file_size(file: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, Self
@@ -68,6 +69,7 @@ def read(
     n_features: int | None = None,
     dtype: DTypeLike = np.float64,
     on_bad_row: str = "stop",
+    encoding: dict[str, Any] | None = None,
     resume: dict[str, Any] | None = None,
 ) -> Source:
     r"""Read rows in chunks, in memory that does not depend on their number. See ``docs/sources.md``.
@@ -93,6 +95,8 @@ def read(
             as the features seen so far, so later chunks may be wider than earlier ones, never narrower.
         dtype: type of the features, float64 or float32.
         on_bad_row: "stop", "skip", or "quarantine=FILE", which appends bad rows to a file as they came.
+        encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
+            features, and none are added (LIBSVM rows may still be wider).
         resume: a `Source.position` from an earlier read with the same arguments; its next row is the first.
 
     Examples:
@@ -169,10 +173,11 @@ def read(
         n_features=n_features,
         dtype=np.dtype(dtype),
         left=None if rows is None else max(rows - (resume["rows"] if resume else 0), 0),
+        frozen=encoding is not None,
         bad=BadRows(on_bad_row, resume["bad"] if resume else None),
     )
     reader = _NamedReader(str(name), plan, seed) if named else None
-    return Source(sources, asked, plan, reader, resume)
+    return Source(sources, asked, plan, reader, encoding, resume)
 
 
 class Source:
@@ -189,20 +194,21 @@ class Source:
         asked: dict[str, Any],
         plan: Plan,
         reader: Reader | _NamedReader | None,
+        encoding: dict[str, Any] | None,
         resume: dict[str, Any] | None,
     ) -> None:
         self._places, self._asked, self._plan = places, asked, plan
         self._reader = reader
         self._format = None if resume is None else resume["format"]
         self._file = 0 if resume is None else resume["file"]
-        self._resume = resume
-        self._fingerprint: int | None = None
+        self._resume, self._encoding = resume, encoding
+        self._fingerprint: tuple[int, int] | None = None
         self._opened: Opened | None = None
         self._sizes = [_size_on_disk(place) for place in places]
         self._pending: asyncio.Future[Chunk | None] | None = None
         self.rows: int = 0 if resume is None else resume["rows"]
         self.task: Task = plan.task
-        self._chunks = self._read()
+        self._chunks = self._closing(self._read())
 
     def __iter__(self) -> Self:
         return self
@@ -231,8 +237,6 @@ class Source:
     def close(self) -> None:
         """Close the files opened here. `position` is still valid."""
         self._chunks.close()
-        if self._opened is not None:
-            self._opened.close()
         self._plan.bad.close()
 
     @property
@@ -266,6 +270,16 @@ class Source:
         return (sum(sizes[: self._file]) + here * sizes[min(self._file, len(sizes) - 1)]) / sum(sizes)
 
     @property
+    def encoding(self) -> dict[str, Any] | None:
+        """How rows become features so far, for ``read(..., encoding=...)``: keep it with a model that learnt them.
+
+        None for data sets and streams by name, whose rows are features already.
+        """
+        if self._reader is None or isinstance(self._reader, _NamedReader):
+            return None
+        return {"format": self._format, "state": self._reader.state()}
+
+    @property
     def position(self) -> dict[str, Any]:
         """Where this source stands, for ``read(..., resume=position)``: a small dictionary that JSON can hold.
 
@@ -286,7 +300,12 @@ class Source:
             "bad": self._plan.bad.position(),
         }
 
-    def _read(self) -> Generator[Chunk]:
+    def _closing(self, chunks: Iterator[Chunk]) -> Generator[Chunk]:
+        """Closes all files at the end, after an error too."""
+        with contextlib.closing(self._plan.bad):
+            yield from chunks
+
+    def _read(self) -> Iterator[Chunk]:
         plan, resume = self._plan, self._resume
         if isinstance(self._reader, _NamedReader):
             if resume is not None:
@@ -298,7 +317,7 @@ class Source:
             place = self._places[number]
             self._file, self._fingerprint = number, fingerprint(place)
             at = resume["at"] if resume is not None and number == resume["file"] else None
-            if at is not None and resume is not None and resume["fingerprint"] != self._fingerprint:
+            if at is not None and resume is not None and not _same_file(place, resume["fingerprint"]):
                 raise ValueError(
                     f"{place_name(place)} is not the file that was read before: it begins otherwise"
                 )
@@ -313,13 +332,21 @@ class Source:
                 if reader is None:
                     self._format = found
                     self._reader = reader = make_reader(found, plan)
-                    if resume is not None and resume["reader"] is not None:
-                        reader.restore(resume["reader"])
+                    self._begin(found, reader)
                 yield from self._counted(reader.rows(self._opened, at))
             finally:
                 self._opened.close()
             if plan.left == 0:
                 return
+
+    def _begin(self, found: str, reader: Reader) -> None:
+        """Hand over what is known of the columns."""
+        if self._resume is not None and self._resume["reader"] is not None:
+            reader.restore(self._resume["reader"])
+        elif self._encoding is not None:
+            if self._encoding.get("format") != found:
+                raise ValueError(f"the model learnt from {self._encoding.get('format')}, and this is {found}")
+            reader.restore(self._encoding["state"])
 
     def _counted(self, rows: Iterator[Rows]) -> Iterator[Chunk]:
         plan = self._plan
@@ -410,6 +437,11 @@ def _check_resume(resume: Any, names: list[str], asked: dict[str, Any]) -> None:
             raise ValueError(
                 f"the position was made with {key}={resume['asked'].get(key)!r}, this is {key}={value!r}"
             )
+
+
+def _same_file(place: Place, before: Sequence[int] | None) -> bool:
+    now = fingerprint(place, before[0]) if before else None
+    return now is None or before is None or tuple(before) == now
 
 
 def _size_on_disk(place: Place) -> int | None:
