@@ -225,6 +225,51 @@ def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+JSON_VALUE = st.sampled_from(
+    [
+        "1",
+        "-2.5",
+        "0",
+        "true",
+        "null",
+        '"red"',
+        '"2020-01-01"',
+        '"é\\n"',
+        "1e999",
+        "[1]",
+        "12345678901234567890",
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(
+    rows=st.lists(
+        st.tuples(st.dictionaries(st.sampled_from("abc"), JSON_VALUE), st.sampled_from(["0", "1", "null"])),
+        min_size=2,
+        max_size=20,
+    ),
+    chunk=st.integers(1, 9),
+)
+def test_chunks_and_pyarrow_change_nothing_in_json_lines(rows, chunk):
+    from kernelstream.stream.jsonl import JsonlReader
+
+    text = '{"y": 1}\n' + "".join(
+        "{" + ", ".join([*(f'"{k}": {v}' for k, v in row.items()), f'"y": {y}']) + "}\n" for row, y in rows
+    )
+
+    def made(**arguments):
+        source = read(io.BytesIO(text.encode()), format="jsonl", on_bad_row="skip", **arguments)
+        return *collect(source), source.bad_rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JsonlReader, "_quick", lambda self, block: None)
+        careful = made()
+    for quick in (made(), made(chunk_size=chunk)):
+        for a, b in zip(quick, careful, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 # ---------------------------------------------------------------- columns
 
 
@@ -476,6 +521,8 @@ def test_a_file_cut_short_gives_its_rows_and_then_an_error(tmp_path, packing):
         rows.extend(X[:, [0]].toarray().ravel() for X, _ in read(path))
     rows = np.concatenate(rows)
     np.testing.assert_array_equal(rows, np.arange(len(rows)))
+    if packing == ".zst":
+        return  # has no checksum unless it is asked for
     path.write_bytes(data[:1000] + b"garbage" + data[1007:])
     with pytest.raises(ValueError, match=r"x\.libsvm"):
         list(read(path))
@@ -493,7 +540,7 @@ def test_standard_input_is_read_and_resumed(tmp_path, monkeypatch):
     X, y = collect(chunks)
     np.testing.assert_array_equal(X, expected_table()[:40])
     assert y.tolist() == CLASS[:40]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"short\n")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x,y\n")))
     with pytest.raises(ValueError, match="standard input ends before the place to resume from"):
         list(read("-", resume=position))
 

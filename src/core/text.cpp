@@ -35,34 +35,35 @@ template <class T> nb::ndarray<nb::numpy, T> give(std::vector<T>&& made) {
   return nb::ndarray<nb::numpy, T>(kept->empty() ? nothing : kept->data(), 1, shape, owner);
 }
 
-// Where the first `most` complete records of text[start:] end, just after their newline.
-// With a delimiter, a field may stand in quotes ("" is a quote inside them) and then hold newlines.
-std::vector<int64_t> ends_of(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool quotes) {
-  std::vector<int64_t> ends;
-  const char *p = text + start, *stop = text + size;
-  if (!quotes) {
-    while (p < stop && int64_t(ends.size()) < most) {
-      p = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
-      if (!p) break;
-      ends.push_back(++p - text);
-    }
-    return ends;
-  }
+// The newline that ends a record which may have quoted fields; null if there is none.
+const char* end_of_quoted(const char* p, const char* stop, char delimiter) {
   bool at_start = true, inside = false;  // of a field; of quotes
-  for (; p < stop && int64_t(ends.size()) < most; ++p) {
+  for (; p < stop; ++p) {
     if (inside) {
       if (*p != '"') continue;
       if (p + 1 < stop && p[1] == '"') ++p;
       else inside = false;
     } else if (*p == '\n') {
-      ends.push_back(p + 1 - text);
-      at_start = true;
-    } else if (*p == '"' && at_start) {
-      inside = true;
-      at_start = false;
+      return p;
     } else {
+      inside = *p == '"' && at_start;
       at_start = *p == delimiter;
     }
+  }
+  return nullptr;
+}
+
+// Where the first `most` complete records of text[start:] end, just after their newline.
+// With a delimiter, a field may stand in quotes ("" is a quote inside them) and then hold newlines.
+std::vector<int64_t> ends_of(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool quotes) {
+  std::vector<int64_t> ends;
+  const char *p = text + start, *stop = text + size;
+  while (p < stop && int64_t(ends.size()) < most) {
+    const char* end = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
+    if (end && quotes && std::memchr(p, '"', size_t(end - p))) end = end_of_quoted(p, stop, delimiter);
+    if (!end) break;
+    p = end + 1;
+    ends.push_back(p - text);
   }
   return ends;
 }

@@ -27,21 +27,22 @@ def values_of(table: Any, columns: Columns, plan: Plan) -> tuple[Values, list[Ba
     """The good rows of a table, or of a batch, and the bad ones in order."""
     numbers = np.empty((table.num_rows, len(columns.numbers)))
     for place, name in enumerate(columns.numbers):
-        numbers[:, place] = _floats(table.column(name))
+        numbers[:, place] = floats(table.column(name))
     labels: NDArray[Any] | None = None
     if plan.labelled and columns.target is not None:
         column = table.column(columns.target)
         if columns.label == "text":
-            codes, words = _coded(column)
+            codes, words = coded_column(column)
             labels = np.array([*words, None], dtype=object)[codes]
         else:
-            labels = _floats(column)
+            labels = floats(column)
     return columns.checked(
-        Values(numbers, [_coded(table.column(name)) for name in columns.categories], labels)
+        Values(numbers, [coded_column(table.column(name)) for name in columns.categories], labels)
     )
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def floats(column: Any) -> NDArray[np.float64]:
+    """A column of numbers, with NaN for what is missing."""
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):
@@ -52,7 +53,7 @@ def _floats(column: Any) -> NDArray[np.float64]:
     )
 
 
-def _coded(column: Any) -> tuple[NDArray[np.int64], list[str | None]]:
+def coded_column(column: Any) -> tuple[NDArray[np.int64], list[str | None]]:
     """Codes and the texts they stand for; a missing one is None, the last."""
     import pyarrow as pa
 
@@ -101,7 +102,7 @@ class _ArrowRows(RowReader):
 
         def kind_of(name: str) -> Kind:
             type_ = schema.field(name).type
-            if _is_number(type_):
+            if is_number(type_):
                 return "number"
             if _is_text(type_):
                 return "category"
@@ -110,14 +111,14 @@ class _ArrowRows(RowReader):
             )
 
         def label_of(name: str) -> Label:
-            return "whole" if _is_number(schema.field(name).type) else "text"
+            return "whole" if is_number(schema.field(name).type) else "text"
 
         columns = self.columns
         columns.settle(file, schema.names, kind_of, label_of)
         label = [columns.target] if self._plan.labelled and columns.target is not None else []
         for name in columns.numbers + (label if columns.label != "text" else []):
             type_ = schema.field(name).type
-            if not _is_number(type_):
+            if not is_number(type_):
                 raise ValueError(f"{file}: column {name!r} is of type {type_}, where numbers are needed")
         return columns.numbers + columns.categories + label
 
@@ -192,7 +193,8 @@ class _Whole:
         pass
 
 
-def _is_number(type_: Any) -> bool:
+def is_number(type_: Any) -> bool:
+    """Whether a column of this type becomes one feature."""
     from pyarrow import types
 
     return bool(
@@ -207,5 +209,5 @@ def _is_text(type_: Any) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(type_):
-        return _is_text(type_.value_type) or _is_number(type_.value_type)
+        return _is_text(type_.value_type) or is_number(type_.value_type)
     return bool(types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_))

@@ -33,7 +33,8 @@ class Block:
     @property
     def lines(self) -> int:
         """How many lines end in it."""
-        return self.text.count(b"\n") if self.quotes else len(self.ends) - (self.text[-1:] != b"\n")
+        several = self.quotes and b'"' in self.text
+        return self.text.count(b"\n") if several else len(self.ends) - (self.text[-1:] != b"\n")
 
     def record(self, number: int) -> bytes:
         """The text of one record."""

@@ -70,7 +70,7 @@ class Opened:
         if head.startswith(b"\xfd7zXZ\x00"):
             return _Xz(self._file)
         if head.startswith(b"\x28\xb5\x2f\xfd"):
-            return self._mine.enter_context(_zstd(self._file))
+            return _zstd(self._file)
         return self._file
 
     @property
@@ -261,4 +261,15 @@ def _zstd(file: Any) -> Any:
         import pyarrow as pa
     except ImportError:
         raise ImportError('reading zstd needs pyarrow: pip install "kernelstream[arrow]"') from None
-    return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return _Zstd(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+
+
+class _Zstd:
+    """Unpacks zstd in small pieces: pyarrow gives nothing of a piece that the archive's damage falls into."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int = PIECE) -> bytes:
+        piece: bytes = self._stream.read(min(size, 1 << 16))
+        return piece

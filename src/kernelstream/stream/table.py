@@ -182,11 +182,10 @@ class Columns:
     def meet(self, values: Values) -> None:
         """Add the features that these rows need."""
         new: list[tuple[int, int, str, str]] = []
-        for place, name in enumerate(self.numbers):
-            if (name, _MISSING) not in self._extra:
-                missing = np.flatnonzero(np.isnan(values.numbers[:, place]))
-                if len(missing):
-                    new.append((int(missing[0]), place, name, _MISSING))
+        missing = np.isnan(values.numbers)
+        for place in np.flatnonzero(missing.any(axis=0)).tolist():
+            if ((name := self.numbers[place]), _MISSING) not in self._extra:
+                new.append((int(np.argmax(missing[:, place])), place, name, _MISSING))
         if self._plan.hashed is None:
             places = zip(self.categories, values.categories, strict=True)
             for place, (name, (codes, uniques)) in enumerate(places, len(self.numbers)):
@@ -248,11 +247,23 @@ class Columns:
             for rows, column in marks:
                 X[rows, column] = 1.0
             return Rows(X, labels)
+        if all(len(rows) == n for rows, _ in marks):  # as many entries in each row
+            entries = np.ones((n, first + len(marks)), dtype)
+            entries[:, :first] = numbers
+            columns = np.empty(entries.shape, np.int32)
+            columns[:, :first] = np.arange(first)
+            for mark_place, (_, column) in enumerate(marks):
+                columns[:, first + mark_place] = column
+            starts = np.arange(n + 1, dtype=np.int32) * entries.shape[1]
+            X = csr_array((entries.ravel(), columns.ravel(), starts), (n, self.width))
+            X.sum_duplicates()  # sorts as well; hashes that collide are added
+            X.eliminate_zeros()
+            return Rows(X, labels)
         full_rows, full_columns = np.nonzero(numbers)
         rows = np.concatenate([full_rows, *(r for r, _ in marks)])
         columns = np.concatenate([full_columns, *(c for _, c in marks)])
         data = np.concatenate([numbers[full_rows, full_columns], np.ones(len(rows) - len(full_rows))])
-        X = csr_array((data.astype(dtype), (rows, columns)), (n, self.width))  # hashes that collide are added
+        X = csr_array((data.astype(dtype), (rows, columns)), (n, self.width))
         X.sort_indices()
         return Rows(X, labels)
 
@@ -331,7 +342,7 @@ def find_column(file: str, column: str | int, names: Sequence[str]) -> str:
         raise ValueError(f"{file} has no column {column!r}; {did_you_mean(str(column), names)}") from None
 
 
-def coded(values: Iterable[Any]) -> tuple[NDArray[np.int64], list[str | None]]:
+def coded(values: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     """Codes and the values that they stand for, in the order in which these appear.
 
     >>> coded(["b", None, "b"])
