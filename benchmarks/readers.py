@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     arguments = parser.parse_args()
     out = [
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, best of {arguments.turns} turns, CPU time.",
+        f"{platform.machine()}, Python {platform.python_version()}, best of {arguments.turns} turns, CPU time.",
         "",
     ]
     if vowpalwabbit is None:

@@ -596,6 +596,12 @@ def test_data_sets_and_streams_by_name():
     np.testing.assert_array_equal(X, expected[0])
     np.testing.assert_array_equal(y, expected[1])
     assert (source.task, source.total_rows, source.fraction) == ("classification", 1797, 1.0)
+    half = read("digits", rows=1000, chunk_size=400)
+    next(half)
+    again = read("digits", rows=1000, chunk_size=400, resume=half.position)
+    assert (half.total_rows, again.total_rows, half.fraction) == (1000, 1000, 0.4)
+    assert len(collect(again)[1]) == 600
+    assert again.fraction == 1.0
     assert read("friedman").task == "regression"
     chunks, _ = resumed(["moving_classes"], 30, 1, rows=200, seed=5)
     X, y = collect(chunks)
@@ -660,6 +666,23 @@ def test_positions_of_something_else_are_refused(tmp_path):
     path.write_text("2 1:1\n1 1:2\n")
     with pytest.raises(ValueError, match="is not the file that was read before"):
         list(read(path, resume=position))
+
+
+def test_a_position_before_the_first_chunk_is_a_position_too(tmp_path):
+    (tmp_path / "a.libsvm").write_text("1 1:1\n1 1:2\n")
+    (tmp_path / "b.libsvm").write_text("oops\n1 1:3\n")
+    paths = [tmp_path / "a.libsvm", tmp_path / "b.libsvm"]
+    assert len(collect(read(paths[0], resume=read(paths[0]).position))[1]) == 2
+    source = read(*paths, chunk_size=1)
+    next(source)
+    again = read(*paths, resume=source.position)
+    assert again.position == source.position
+    rest = read(*paths, resume=again.position)
+    assert next(rest).X.toarray().tolist() == [[2]]
+    with pytest.raises(BadRowError):
+        next(rest)
+    # The error came from a file of which nothing was given: its position is its beginning.
+    assert collect(read(*paths, on_bad_row="skip", resume=rest.position))[0].tolist() == [[3]]
 
 
 def test_a_file_that_has_grown_goes_on(tmp_path):

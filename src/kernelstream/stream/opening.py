@@ -252,12 +252,6 @@ class _Xz:
 
 def _zstd(file: Any) -> Any:
     try:
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]  # Python 3.14
-
-        return zstd.ZstdFile(file)
-    except ImportError:
-        pass
-    try:
         import pyarrow as pa
     except ImportError:
         raise ImportError('reading zstd needs pyarrow: pip install "kernelstream[arrow]"') from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, Self
@@ -203,11 +204,14 @@ class Source:
         self._file = 0 if resume is None else resume["file"]
         self._resume, self._encoding = resume, encoding
         self._fingerprint: tuple[int, int] | None = None
+        self._begun = self._inside = False  # rows have come: from this source, from the file at hand
         self._opened: Opened | None = None
         self._sizes = [_size_on_disk(place) for place in places]
         self._pending: asyncio.Future[Chunk | None] | None = None
         self.rows: int = 0 if resume is None else resume["rows"]
         self.task: Task = plan.task
+        if reader is not None and resume is not None:
+            reader.restore(resume["reader"])
         self._chunks = self._closing(self._read())
 
     def __iter__(self) -> Self:
@@ -252,9 +256,7 @@ class Source:
     @property
     def total_rows(self) -> int | None:
         """How many rows there will be in all, where that is known before they are read."""
-        if isinstance(self._reader, _NamedReader):
-            return self._reader.total
-        return None
+        return self._reader.total if isinstance(self._reader, _NamedReader) else None
 
     @property
     def fraction(self) -> float | None:
@@ -287,6 +289,8 @@ class Source:
         """
         if self._pending is not None:
             raise RuntimeError("a chunk is being read: the position is known again when it has come")
+        if self._resume is not None and not self._begun:
+            return copy.deepcopy(self._resume)
         return {
             "version": _VERSION,
             "sources": [place_name(place) for place in self._places],
@@ -294,7 +298,7 @@ class Source:
             "format": self._format,
             "file": self._file,
             "fingerprint": self._fingerprint,
-            "at": self._reader.at if self._reader else None,
+            "at": self._reader.at if self._reader and self._inside else None,
             "reader": self._reader.state() if self._reader else None,
             "rows": self.rows,
             "bad": self._plan.bad.position(),
@@ -308,14 +312,12 @@ class Source:
     def _read(self) -> Iterator[Chunk]:
         plan, resume = self._plan, self._resume
         if isinstance(self._reader, _NamedReader):
-            if resume is not None:
-                self._reader.restore(resume["reader"])
             yield from self._counted(self._reader.rows())
             return
         reader: Reader | None = None
         for number in range(self._file, len(self._places)):
             place = self._places[number]
-            self._file, self._fingerprint = number, fingerprint(place)
+            self._file, self._fingerprint, self._inside = number, fingerprint(place), False
             at = resume["at"] if resume is not None and number == resume["file"] else None
             if at is not None and resume is not None and not _same_file(place, resume["fingerprint"]):
                 raise ValueError(
@@ -351,6 +353,7 @@ class Source:
     def _counted(self, rows: Iterator[Rows]) -> Iterator[Chunk]:
         plan = self._plan
         while plan.left != 0 and (part := next(rows, None)) is not None:
+            self._begun = self._inside = True
             n = part.X.shape[0]
             self.rows += n
             if plan.left is not None:
@@ -365,14 +368,16 @@ class _NamedReader:
     def __init__(self, name: str, plan: Plan, seed: int) -> None:
         self._name, self._plan, self._seed = name, plan, seed
         self._row = 0
-        self.total: int | None = plan.left
-        if name in DATASETS:
-            known = DATASETS[name].rows
-            self.total = known if plan.left is None else min(known, plan.left)
+        self._last = plan.left
 
     @property
     def at(self) -> dict[str, int] | None:
         return None
+
+    @property
+    def total(self) -> int | None:
+        known = DATASETS[self._name].rows if self._name in DATASETS else None
+        return known if self._last is None else self._last if known is None else min(self._last, known)
 
     @property
     def share(self) -> float | None:
@@ -383,8 +388,8 @@ class _NamedReader:
 
     def restore(self, state: dict[str, Any]) -> None:
         self._row = state["row"]
-        if self._name in STREAMS and self._plan.left is not None:
-            self.total = self._row + self._plan.left
+        if self._last is not None:
+            self._last += self._row
 
     def rows(self) -> Iterator[Rows]:
         skip = self._row
