@@ -35,34 +35,35 @@ template <class T> nb::ndarray<nb::numpy, T> give(std::vector<T>&& made) {
   return nb::ndarray<nb::numpy, T>(kept->empty() ? nothing : kept->data(), 1, shape, owner);
 }
 
-// Where the first `most` complete records of text[start:] end, just after their newline.
-// With a delimiter, a field may stand in quotes ("" is a quote inside them) and then hold newlines.
-std::vector<int64_t> ends_of(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool quotes) {
-  std::vector<int64_t> ends;
-  const char *p = text + start, *stop = text + size;
-  if (!quotes) {
-    while (p < stop && int64_t(ends.size()) < most) {
-      p = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
-      if (!p) break;
-      ends.push_back(++p - text);
-    }
-    return ends;
-  }
+// The newline that ends a record which may have quoted fields; null if there is none.
+const char* end_of_quoted(const char* p, const char* stop, char delimiter) {
   bool at_start = true, inside = false;  // of a field; of quotes
-  for (; p < stop && int64_t(ends.size()) < most; ++p) {
+  for (; p < stop; ++p) {
     if (inside) {
       if (*p != '"') continue;
       if (p + 1 < stop && p[1] == '"') ++p;
       else inside = false;
     } else if (*p == '\n') {
-      ends.push_back(p + 1 - text);
-      at_start = true;
-    } else if (*p == '"' && at_start) {
-      inside = true;
-      at_start = false;
+      return p;
     } else {
+      inside = *p == '"' && at_start;
       at_start = *p == delimiter;
     }
+  }
+  return nullptr;
+}
+
+// Where the first `most` complete records of text[start:] end, just after their newline.
+// With a delimiter, a field may stand in quotes ("" is a quote inside them) and then hold newlines.
+std::vector<int64_t> ends_of(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool quotes) {
+  std::vector<int64_t> ends;
+  const char *p = text + start, *stop = text + size;
+  while (p < stop && int64_t(ends.size()) < most) {
+    const char* end = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
+    if (end && quotes && std::memchr(p, '"', size_t(end - p))) end = end_of_quoted(p, stop, delimiter);
+    if (!end) break;
+    p = end + 1;
+    ends.push_back(p - text);
   }
   return ends;
 }
@@ -123,6 +124,31 @@ Number to_double(const char* begin, const char* end, double* out) {
   *out = slow_double(p, end, &good);
   if (!good) return Number::not_a_number;
   return std::isfinite(*out) ? Number::good : Number::not_finite;
+}
+
+// A short decimal such as -12.5 at p, which is moved behind it. Up to 15 digits are exact in a double and so is the power of
+// ten, hence one correctly rounded division gives what from_chars would. Anything else: false, and p stays.
+inline bool short_decimal(const char*& p, const char* end, double* out) {
+  static constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const char* c = p;
+  bool negative = c < end && *c == '-';
+  if (negative) ++c;
+  const char* first = c;
+  uint64_t digits = 0;
+  while (c < end && unsigned(*c - '0') < 10u && c - first < 16) digits = 10 * digits + unsigned(*c++ - '0');
+  int64_t count = c - first, decimals = 0;
+  if (c < end && *c == '.') {
+    const char* point = ++c;
+    while (c < end && unsigned(*c - '0') < 10u && c - point < 16) digits = 10 * digits + unsigned(*c++ - '0');
+    decimals = c - point;
+    count += decimals;
+  }
+  if (count == 0 || count > 15) return false;
+  double value = double(digits);
+  if (decimals) value /= powers[decimals];
+  *out = negative ? -value : value;
+  p = c;
+  return true;
 }
 
 // ---- LIBSVM ----
@@ -197,7 +223,9 @@ class Libsvm {
     }
     parsed.labels.push_back(label);
     int64_t last = 0;
-    while (token(p, end, &from, &to)) {
+    for (;;) {
+      if (ordinary_pair(p, end, &last)) continue;
+      if (!token(p, end, &from, &to)) return true;
       p = to;
       const char* colon = static_cast<const char*>(std::memchr(from, ':', size_t(to - from)));
       if (!colon || colon == from || colon + 1 == to) return refuse(not_a_pair, from, to);
@@ -225,6 +253,22 @@ class Libsvm {
       parsed.values.push_back(value);
       last = index;
     }
+  }
+
+  // Most pairs are plain: digits, a colon, a short decimal. False, and nothing is done, for all others, good or bad.
+  bool ordinary_pair(const char*& p, const char* end, int64_t* last) {
+    const char* c = p;
+    while (c < end && is_blank(*c)) ++c;
+    const char* first = c;
+    int64_t index = 0;
+    while (c < end && unsigned(*c - '0') < 10u && c - first < 9) index = 10 * index + (*c++ - '0');
+    double value;
+    if (c == end || *c++ != ':' || index <= *last || !short_decimal(c, end, &value)) return false;
+    if ((c < end && !is_blank(*c) && *c != '#') || (options_.n_features && index > options_.n_features)) return false;
+    parsed.indices.push_back(int32_t(index - 1));
+    parsed.values.push_back(value);
+    *last = index;
+    p = c;
     return true;
   }
 

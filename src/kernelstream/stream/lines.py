@@ -28,6 +28,13 @@ class Block:
     text: bytes
     ends: NDArray[np.int64]
     line: int
+    quotes: bool = False  # whether a record may hold several lines
+
+    @property
+    def lines(self) -> int:
+        """How many lines end in it."""
+        several = self.quotes and b'"' in self.text
+        return self.text.count(b"\n") if several else len(self.ends) - (self.text[-1:] != b"\n")
 
     def record(self, number: int) -> bytes:
         """The text of one record."""
@@ -39,7 +46,7 @@ class Block:
 
     def before(self, number: int) -> Block:
         """The records before one of them."""
-        return Block(self.text[: self._start(number)], self.ends[:number], self.line)
+        return Block(self.text[: self._start(number)], self.ends[:number], self.line, self.quotes)
 
     def _start(self, number: int) -> int:
         return int(self.ends[number - 1]) if number else 0
@@ -105,14 +112,14 @@ class Lines:
         all_ends = np.concatenate(ends)
         with memoryview(self._buffer) as view:
             text = bytes(view[: int(all_ends[-1])])
-        return Block(text, all_ends, self.at["line"])
+        return Block(text, all_ends, self.at["line"], bool(self._delimiter))
 
     def drop(self, block: Block) -> None:
         """Go past records that were looked at."""
         del self._buffer[: len(block.text)]
         self.at = {
             "offset": self.at["offset"] + len(block.text),
-            "line": self.at["line"] + block.text.count(b"\n"),
+            "line": self.at["line"] + block.lines,
         }
 
     def _fill(self) -> None:

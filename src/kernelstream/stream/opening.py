@@ -70,7 +70,14 @@ class Opened:
         if head.startswith(b"\xfd7zXZ\x00"):
             return _Xz(self._file)
         if head.startswith(b"\x28\xb5\x2f\xfd"):
-            return self._mine.enter_context(_zstd(self._file))
+            return _zstd(self._file)
+        return self._file
+
+    @property
+    def file(self) -> Any:
+        """The plain file itself, for formats that jump about in it. Only if it is `seekable` and not `packed`."""
+        self._file.seek(self._file.tell() - len(self._ahead))
+        self._ahead = b""
         return self._file
 
     @property
@@ -152,12 +159,13 @@ def place_name(place: Place) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def fingerprint(place: Place) -> int | None:
-    """A number that tells one file from another by its first bytes, to notice a changed file; None for pipes."""
+def fingerprint(place: Place, size: int = 4096) -> tuple[int, int] | None:
+    """A number for the first `size` bytes of a file, and how many it has; None for pipes. A file that grew keeps it."""
     if not isinstance(place, str | os.PathLike) or place == "-" or not os.path.isfile(place):
         return None
     with open(place, "rb") as file:
-        return zlib.crc32(file.read(4096))
+        head = file.read(size)
+    return len(head), zlib.crc32(head)
 
 
 def _file_size(file: Any) -> int | None:
@@ -244,13 +252,18 @@ class _Xz:
 
 def _zstd(file: Any) -> Any:
     try:
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]  # Python 3.14
-
-        return zstd.ZstdFile(file)
-    except ImportError:
-        pass
-    try:
         import pyarrow as pa
     except ImportError:
         raise ImportError('reading zstd needs pyarrow: pip install "kernelstream[arrow]"') from None
-    return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return _Zstd(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+
+
+class _Zstd:
+    """Unpacks zstd in small pieces: pyarrow gives nothing of a piece that the archive's damage falls into."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int = PIECE) -> bytes:
+        piece: bytes = self._stream.read(min(size, 1 << 16))
+        return piece

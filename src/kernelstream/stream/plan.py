@@ -37,6 +37,7 @@ class Plan:
     n_features: int | None = None
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     left: int | None = None
+    frozen: bool = False  # the features are known: none are added
     bad: BadRows = field(default_factory=lambda: BadRows("stop"))
 
     def size(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, Self
@@ -68,6 +70,7 @@ def read(
     n_features: int | None = None,
     dtype: DTypeLike = np.float64,
     on_bad_row: str = "stop",
+    encoding: dict[str, Any] | None = None,
     resume: dict[str, Any] | None = None,
 ) -> Source:
     r"""Read rows in chunks, in memory that does not depend on their number. See ``docs/sources.md``.
@@ -93,6 +96,8 @@ def read(
             as the features seen so far, so later chunks may be wider than earlier ones, never narrower.
         dtype: type of the features, float64 or float32.
         on_bad_row: "stop", "skip", or "quarantine=FILE", which appends bad rows to a file as they came.
+        encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
+            features, and none are added (LIBSVM rows may still be wider).
         resume: a `Source.position` from an earlier read with the same arguments; its next row is the first.
 
     Examples:
@@ -169,10 +174,11 @@ def read(
         n_features=n_features,
         dtype=np.dtype(dtype),
         left=None if rows is None else max(rows - (resume["rows"] if resume else 0), 0),
+        frozen=encoding is not None,
         bad=BadRows(on_bad_row, resume["bad"] if resume else None),
     )
     reader = _NamedReader(str(name), plan, seed) if named else None
-    return Source(sources, asked, plan, reader, resume)
+    return Source(sources, asked, plan, reader, encoding, resume)
 
 
 class Source:
@@ -189,20 +195,24 @@ class Source:
         asked: dict[str, Any],
         plan: Plan,
         reader: Reader | _NamedReader | None,
+        encoding: dict[str, Any] | None,
         resume: dict[str, Any] | None,
     ) -> None:
         self._places, self._asked, self._plan = places, asked, plan
         self._reader = reader
         self._format = None if resume is None else resume["format"]
         self._file = 0 if resume is None else resume["file"]
-        self._resume = resume
-        self._fingerprint: int | None = None
+        self._resume, self._encoding = resume, encoding
+        self._fingerprint: tuple[int, int] | None = None
+        self._begun = self._inside = False  # rows have come: from this source, from the file at hand
         self._opened: Opened | None = None
         self._sizes = [_size_on_disk(place) for place in places]
         self._pending: asyncio.Future[Chunk | None] | None = None
         self.rows: int = 0 if resume is None else resume["rows"]
         self.task: Task = plan.task
-        self._chunks = self._read()
+        if reader is not None and resume is not None:
+            reader.restore(resume["reader"])
+        self._chunks = self._closing(self._read())
 
     def __iter__(self) -> Self:
         return self
@@ -231,8 +241,6 @@ class Source:
     def close(self) -> None:
         """Close the files opened here. `position` is still valid."""
         self._chunks.close()
-        if self._opened is not None:
-            self._opened.close()
         self._plan.bad.close()
 
     @property
@@ -248,9 +256,7 @@ class Source:
     @property
     def total_rows(self) -> int | None:
         """How many rows there will be in all, where that is known before they are read."""
-        if isinstance(self._reader, _NamedReader):
-            return self._reader.total
-        return None
+        return self._reader.total if isinstance(self._reader, _NamedReader) else None
 
     @property
     def fraction(self) -> float | None:
@@ -266,6 +272,16 @@ class Source:
         return (sum(sizes[: self._file]) + here * sizes[min(self._file, len(sizes) - 1)]) / sum(sizes)
 
     @property
+    def encoding(self) -> dict[str, Any] | None:
+        """How rows become features so far, for ``read(..., encoding=...)``: keep it with a model that learnt them.
+
+        None for data sets and streams by name, whose rows are features already.
+        """
+        if self._reader is None or isinstance(self._reader, _NamedReader):
+            return None
+        return {"format": self._format, "state": self._reader.state()}
+
+    @property
     def position(self) -> dict[str, Any]:
         """Where this source stands, for ``read(..., resume=position)``: a small dictionary that JSON can hold.
 
@@ -273,6 +289,8 @@ class Source:
         """
         if self._pending is not None:
             raise RuntimeError("a chunk is being read: the position is known again when it has come")
+        if self._resume is not None and not self._begun:
+            return copy.deepcopy(self._resume)
         return {
             "version": _VERSION,
             "sources": [place_name(place) for place in self._places],
@@ -280,25 +298,28 @@ class Source:
             "format": self._format,
             "file": self._file,
             "fingerprint": self._fingerprint,
-            "at": self._reader.at if self._reader else None,
+            "at": self._reader.at if self._reader and self._inside else None,
             "reader": self._reader.state() if self._reader else None,
             "rows": self.rows,
             "bad": self._plan.bad.position(),
         }
 
-    def _read(self) -> Generator[Chunk]:
+    def _closing(self, chunks: Iterator[Chunk]) -> Generator[Chunk]:
+        """Closes all files at the end, after an error too."""
+        with contextlib.closing(self._plan.bad):
+            yield from chunks
+
+    def _read(self) -> Iterator[Chunk]:
         plan, resume = self._plan, self._resume
         if isinstance(self._reader, _NamedReader):
-            if resume is not None:
-                self._reader.restore(resume["reader"])
             yield from self._counted(self._reader.rows())
             return
         reader: Reader | None = None
         for number in range(self._file, len(self._places)):
             place = self._places[number]
-            self._file, self._fingerprint = number, fingerprint(place)
+            self._file, self._fingerprint, self._inside = number, fingerprint(place), False
             at = resume["at"] if resume is not None and number == resume["file"] else None
-            if at is not None and resume is not None and resume["fingerprint"] != self._fingerprint:
+            if at is not None and resume is not None and not _same_file(place, resume["fingerprint"]):
                 raise ValueError(
                     f"{place_name(place)} is not the file that was read before: it begins otherwise"
                 )
@@ -313,17 +334,26 @@ class Source:
                 if reader is None:
                     self._format = found
                     self._reader = reader = make_reader(found, plan)
-                    if resume is not None and resume["reader"] is not None:
-                        reader.restore(resume["reader"])
+                    self._begin(found, reader)
                 yield from self._counted(reader.rows(self._opened, at))
             finally:
                 self._opened.close()
             if plan.left == 0:
                 return
 
+    def _begin(self, found: str, reader: Reader) -> None:
+        """Hand over what is known of the columns."""
+        if self._resume is not None and self._resume["reader"] is not None:
+            reader.restore(self._resume["reader"])
+        elif self._encoding is not None:
+            if self._encoding.get("format") != found:
+                raise ValueError(f"the model learnt from {self._encoding.get('format')}, and this is {found}")
+            reader.restore(self._encoding["state"])
+
     def _counted(self, rows: Iterator[Rows]) -> Iterator[Chunk]:
         plan = self._plan
         while plan.left != 0 and (part := next(rows, None)) is not None:
+            self._begun = self._inside = True
             n = part.X.shape[0]
             self.rows += n
             if plan.left is not None:
@@ -338,14 +368,16 @@ class _NamedReader:
     def __init__(self, name: str, plan: Plan, seed: int) -> None:
         self._name, self._plan, self._seed = name, plan, seed
         self._row = 0
-        self.total: int | None = plan.left
-        if name in DATASETS:
-            known = DATASETS[name].rows
-            self.total = known if plan.left is None else min(known, plan.left)
+        self._last = plan.left
 
     @property
     def at(self) -> dict[str, int] | None:
         return None
+
+    @property
+    def total(self) -> int | None:
+        known = DATASETS[self._name].rows if self._name in DATASETS else None
+        return known if self._last is None else self._last if known is None else min(self._last, known)
 
     @property
     def share(self) -> float | None:
@@ -356,8 +388,8 @@ class _NamedReader:
 
     def restore(self, state: dict[str, Any]) -> None:
         self._row = state["row"]
-        if self._name in STREAMS and self._plan.left is not None:
-            self.total = self._row + self._plan.left
+        if self._last is not None:
+            self._last += self._row
 
     def rows(self) -> Iterator[Rows]:
         skip = self._row
@@ -410,6 +442,11 @@ def _check_resume(resume: Any, names: list[str], asked: dict[str, Any]) -> None:
             raise ValueError(
                 f"the position was made with {key}={resume['asked'].get(key)!r}, this is {key}={value!r}"
             )
+
+
+def _same_file(place: Place, before: Sequence[int] | None) -> bool:
+    now = fingerprint(place, before[0]) if before else None
+    return now is None or before is None or tuple(before) == now
 
 
 def _size_on_disk(place: Place) -> int | None:
