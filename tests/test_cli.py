@@ -287,6 +287,25 @@ def test_run_save_predict_inspect(capsys, tmp_path):
     assert record["file_bytes"] == os.path.getsize(model)
 
 
+def test_columns_are_at_predict_what_they_were_at_run(capsys, tmp_path):
+    """Categories keep their features, whatever comes first in the new file; the target may be there or not."""
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    colours, x = np.array(["red", "green", "blue"])[rng.integers(3, size=4000)], rng.normal(size=4000)
+    y = np.where((colours == "red") ^ (x > 0), "yes", "no")
+    train, model = tmp_path / "train.csv", str(tmp_path / "m")
+    train.write_text("colour,x,y\n" + "".join(f"{c},{v:.3f},{t}\n" for c, v, t in zip(colours, x, y, strict=True)))
+    record = json.loads(run(capsys, "run", str(train), "--save", model, "--json")[1])
+    assert record["error_rate_last_tenth"] < 0.1
+    new, output = tmp_path / "new.csv", tmp_path / "out.txt"
+    for text in ("colour,x\nblue,2\nred,2\nred,-2\n", "y,x,colour\nno,2,blue\nno,2,red\nno,-2,red\n"):
+        new.write_text(text)
+        assert run(capsys, "predict", model, str(new), "--output", str(output))[0] == 0
+        assert output.read_text().split() == ["yes", "no", "yes"]
+    new.write_text("colour,z\nblue,2\n")
+    assert "lacks 'x'" in fails(capsys, "predict", model, str(new), "--output", str(output))
+
+
 def test_predict_takes_narrower_and_wider_rows(capfdbinary, tmp_path):
     source, model = libsvm(tmp_path / "rows.libsvm"), str(tmp_path / "m.safetensors")
     assert cli.main(["run", str(source), "--save", model, "--quiet"]) == 0

@@ -32,7 +32,7 @@ from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators import _outputs as outputs_of
 from kernelstream.learners import Learner
 
-__all__ = ["describe", "load", "pack", "save", "unpack", "write_atomically"]
+__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -60,8 +60,14 @@ _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capac
 _LINEAR = {"BOGD", "BPAS", "FOGD", "Forgetron", "NOGD", "NOLANA", "OKSSIL", "RBP", "RRF", "TruncatedKOGD"}
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str], note: Any = None) -> None:
     """Write a trained estimator to a file, which is there completely or, after an error or a crash, not at all.
+
+    Args:
+        model: a ``KernelClassifier`` or a ``KernelRegressor``.
+        path: the file.
+        note: anything that JSON can hold, to be kept with the model. ``kernelstream run --save`` keeps how its source makes
+            features of columns.
 
     >>> import tempfile
     >>> model = KernelClassifier().fit([[0.0], [1.0]] * 10, ["no", "yes"] * 10)
@@ -70,7 +76,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     ...     load(f"{folder}/model.safetensors").predict([[0.9]]).tolist()
     ['yes']
     """
-    write_atomically(path, pack(model))
+    write_atomically(path, pack(model, note))
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
@@ -83,7 +89,12 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
         path: the file.
         max_bytes: the largest file to read, and the largest model to make of it.
     """
-    return unpack(_read(path, max_bytes), os.fspath(path), max_bytes=max_bytes)[0]
+    return load_noted(path, max_bytes=max_bytes)[0]
+
+
+def load_noted(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
+    """As ``load``, with the note that was saved with the model."""
+    return unpack(_read(path, max_bytes), os.fspath(path), max_bytes=max_bytes)
 
 
 def describe(path: str | os.PathLike[str]) -> Record:

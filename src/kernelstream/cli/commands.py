@@ -17,7 +17,7 @@ from kernelstream.estimators import KernelClassifier, KernelRegressor, default_l
 from kernelstream.evaluate import Result
 from kernelstream.learners import Learner
 from kernelstream.losses import as_loss
-from kernelstream.persistence import describe, load
+from kernelstream.persistence import describe, load_noted, save
 from kernelstream.runner import EVERY, Interrupts, Run, fitted_width, lines
 from kernelstream.stream import STREAMS, Source, read
 from kernelstream.stream.datasets import did_you_mean
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 130
         raise UsageError("the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else ""))
     if arguments.save:
-        outcome.model.save(arguments.save)
+        save(outcome.model, arguments.save, _note(outcome.position, options))
     if arguments.curve:
         write_curve(arguments.curve, {type(learner).__name__: result})
     record = figures(result, seconds, rows)
@@ -103,6 +103,13 @@ def _reading(arguments: argparse.Namespace) -> dict[str, Any]:
         if value is not None:
             options[name] = value
     return options
+
+
+def _note(position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """How the source made features of columns, so that `predict` does the same."""
+    encoding = {"format": position["format"], "state": position["reader"]} if position["format"] else None
+    kept = {key: options[key] for key in ("categorical", "hashed", "drop", "header") if key in options}
+    return {"encoding": encoding, "options": kept}
 
 
 def _task(sources: list[str], options: dict[str, Any]) -> str:
@@ -239,14 +246,15 @@ def _learn(model: Estimator, result: Result, X: Any, y: Any) -> None:
 
 def predict(arguments: argparse.Namespace) -> int:
     """Predict the rows of a source with a saved model."""
-    model = load(arguments.model)
+    model, note = load_noted(arguments.model)
     options = _reading(arguments)
     sources = options.pop("sources")
     _check_folder(arguments.output)
+    if isinstance(note, dict) and note.get("encoding"):  # written by `run --save`
+        options = note["options"] | options | {"encoding": note["encoding"]}
     with contextlib.ExitStack() as stack:
-        source: Source = stack.enter_context(
-            contextlib.closing(read(*sources, **options | {"target": False}, chunk_size=CHUNK))
-        )
+        options |= {"target": False, "chunk_size": CHUNK}
+        source: Source = stack.enter_context(contextlib.closing(read(*sources, **options)))
         out = stack.enter_context(open(arguments.output, "wb")) if arguments.output else sys.stdout.buffer
         for X, _ in source:
             model.widen(X.shape[1])  # features it has never seen; the file stays as it is
@@ -280,7 +288,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
     if note is not None:
-        pairs.append(("note", _few([json.dumps(note)], 200)))
+        pairs.append(("note", _few([json.dumps(note)])))
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name:<{width}}  {text}")
