@@ -102,7 +102,9 @@ def compare(folder, *, rows, kills, learner="BOGD", every=4096, seed=0, told=pri
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Kill a run again and again; it ends as if nothing had been.")
+    parser = argparse.ArgumentParser(
+        description="Kill a run again and again; it ends as if nothing had been."
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--learners", default="BOGD,NOGD,SkeGD")
@@ -114,7 +116,9 @@ def main():
                 folder, rows=arguments.rows, kills=arguments.kills, learner=learner, seed=arguments.seed
             )
         same = peace == war
-        print(f"{learner}: {arguments.rows:,} rows, {seconds:.1f} s in peace; {len(struck)} kills, the last checkpoint at rows")
+        print(
+            f"{learner}: {arguments.rows:,} rows, {seconds:.1f} s in peace; {len(struck)} kills, the last checkpoint at rows"
+        )
         print("  " + " ".join(f"{row:,}" for row in struck))
         for key, value in peace.items():
             print(f"  {key:<18} {value}  {'the same' if war[key] == value else f'NOT {war[key]}'}")

@@ -37,16 +37,67 @@ SMALL = {
     "SkeGD": {"budget": 16, "samples": 5, "rank": 4, "cycle": 20},
 }
 MORE = {  # other states of the same learners
-    "NOLANA": [{"budget": 10, "rank": 3, "solver": "rank2", "epsilon": 0.1}, {"budget": 9, "rank": 3, "solver": "warm"}],
+    "NOLANA": [
+        {"budget": 10, "rank": 3, "solver": "rank2", "epsilon": 0.1},
+        {"budget": 9, "rank": 3, "solver": "warm"},
+    ],
     "OKSSIL": [{"budget": 5, "anisotropic": True, "nu": 0.1}],
     "BOGD": [{"budget": 5, "removal": "nonuniform", "clip": np.inf, "kernel": kernels.Laplacian()}],
     "KOGD": [{"kernel": kernels.Polynomial(degree=2), "eta": 0.01}],
     "NOGD": [{"budget": 8, "kernel": kernels.Linear(), "eta": 0.01, "loss": "logistic"}],
     "KONS": [{"loss": "logistic"}],
 }
-NUMBERS = (0, 1, -1, 2, 3, 7, 8, 63, 64, 65, 1000, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, -(2**63))
-REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 1e-30, 1e30, 1e150, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324)
-THINGS = (None, True, False, "", "median", "squared", [], {}, [1.0, 2.0], {"float": "inf"}, {"tuple": [1.0, 2.0]})
+NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    8,
+    63,
+    64,
+    65,
+    1000,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+    -(2**63),
+)
+REALS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1e-300,
+    1e-30,
+    1e30,
+    1e150,
+    1e300,
+    -1e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+    5e-324,
+)
+THINGS = (
+    None,
+    True,
+    False,
+    "",
+    "median",
+    "squared",
+    [],
+    {},
+    [1.0, 2.0],
+    {"float": "inf"},
+    {"tuple": [1.0, 2.0]},
+)
 
 
 def data(classes, n=60, seed=0):
@@ -75,7 +126,14 @@ def seeds():
                 for rows, dtype in ((5, np.float64), (200, np.float64), (200, np.float32)):
                     model = (KernelRegressor if classes is None else KernelClassifier)(kind(**options))
                     X, y = data(classes, rows)
-                    made.append((name, persistence.pack(model.fit(X.astype(dtype), y if classes != 3 else y.astype(str)))))
+                    made.append(
+                        (
+                            name,
+                            persistence.pack(
+                                model.fit(X.astype(dtype), y if classes != 3 else y.astype(str))
+                            ),
+                        )
+                    )
     return made
 
 
@@ -88,7 +146,9 @@ def sealed(record, arrays):
 
 def places(thing, path=()):
     """Paths to all entries of nested dictionaries and lists."""
-    entries = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
+    entries = (
+        thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
+    )
     for key, value in entries:
         yield (*path, key)
         yield from places(value, (*path, key))
@@ -107,7 +167,11 @@ def change_header(rng, record, arrays):
     elif roll == 2 and "learner" in record:
         record["learner"] = str(rng.choice(learners.__all__))
     elif isinstance(inside[key], (int, float)) and roll < 8:
-        inside[key] = draw(rng, NUMBERS + (inside[key] + 1, inside[key] - 1)) if roll < 6 else float(rng.choice(REALS[:-4]))
+        inside[key] = (
+            draw(rng, (*NUMBERS, inside[key] + 1, inside[key] - 1))
+            if roll < 6
+            else float(rng.choice(REALS[:-4]))
+        )
     else:
         inside[key] = copy.deepcopy(draw(rng, THINGS + NUMBERS))
 
@@ -135,11 +199,19 @@ def change_array(rng, record, arrays):
     elif roll < 9:  # one more or one less along an axis
         axis = int(rng.integers(array.ndim))
         n = array.shape[axis] + (1 if rng.random() < 0.5 else -1)
-        arrays[key] = np.ascontiguousarray(np.resize(array, [*array.shape[:axis], max(n, 0), *array.shape[axis + 1 :]]))
+        arrays[key] = np.ascontiguousarray(
+            np.resize(array, [*array.shape[:axis], max(n, 0), *array.shape[axis + 1 :]])
+        )
     elif roll < 10:
-        arrays[key] = np.ascontiguousarray(array.reshape([draw(rng, ((-1,), (1, -1), (-1, 1)))][0])) if array.size else array[:0]
+        arrays[key] = (
+            np.ascontiguousarray(array.reshape([draw(rng, ((-1,), (1, -1), (-1, 1)))][0]))
+            if array.size
+            else array[:0]
+        )
     elif roll < 11:
-        arrays[key] = array.astype(draw(rng, (np.float64, np.float32, np.int64, np.uint64, np.int32, np.uint8)))
+        arrays[key] = array.astype(
+            draw(rng, (np.float64, np.float32, np.int64, np.uint64, np.int32, np.uint8))
+        )
     else:
         other = str(rng.choice(sorted(arrays)))
         arrays[draw(rng, (other, "more", "inverse", "matrix", "kernel"))] = array.copy()
@@ -181,7 +253,11 @@ def use(data):
         return "refused"
     width = model.n_features_in_
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, width)) if width < 1000 else scipy.sparse.random_array((30, width), density=30 / width, rng=0).tocsr()
+    X = (
+        rng.normal(size=(30, width))
+        if width < 1000
+        else scipy.sparse.random_array((30, width), density=30 / width, rng=0).tocsr()
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -226,7 +302,11 @@ def main():
 
     def told(done, tally):
         if done % 10_000 == 0:
-            print(f"{done:,} mutations, {time.monotonic() - start:.0f} s: {dict(tally)}", file=sys.stderr, flush=True)
+            print(
+                f"{done:,} mutations, {time.monotonic() - start:.0f} s: {dict(tally)}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     tally = fuzz(arguments.count, arguments.seed, files, told)
     print(f"{arguments.count:,} mutations of {len(files)} files of {len(learners.__all__) - 1} learners:")

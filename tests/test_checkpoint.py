@@ -185,7 +185,10 @@ def test_a_torn_checkpoint_falls_back_to_the_one_before(tmp_path, capsys):
     newest.write_bytes(newest.read_bytes()[:-100])
     record = json.loads(run(capsys, *command(tmp_path, rows=28_000))[1])
     assert 0 < record["rows_learnt_before"] < 28_000
-    assert expected == ((tmp_path / "model.safetensors").read_bytes(), (tmp_path / "predictions.txt").read_bytes())
+    assert expected == (
+        (tmp_path / "model.safetensors").read_bytes(),
+        (tmp_path / "predictions.txt").read_bytes(),
+    )
     for path in states(tmp_path):
         path.write_bytes(b"")
     assert "no checkpoint in" in fails(capsys, *command(tmp_path, rows=28_000))
@@ -194,7 +197,10 @@ def test_a_torn_checkpoint_falls_back_to_the_one_before(tmp_path, capsys):
 def test_two_are_kept(tmp_path, capsys):
     run(capsys, *command(tmp_path))
     assert len(states(tmp_path)) == 2
-    assert sorted(p.name for p in (tmp_path / "state").iterdir() if p.suffix != ".safetensors") == ["begin.json", "lock"]
+    assert sorted(p.name for p in (tmp_path / "state").iterdir() if p.suffix != ".safetensors") == [
+        "begin.json",
+        "lock",
+    ]
 
 
 def test_what_a_killed_write_left_is_removed(tmp_path):
@@ -286,7 +292,7 @@ def test_what_cannot_be_kept_leaves_what_is(tmp_path):
         checkpoint.save(trained(), position=1)
         with pytest.raises((TypeError, ValueError)):
             checkpoint.save(trained(), position=object())
-        with pytest.raises(ValueError, match="NaN|JSON|range"):
+        with pytest.raises(ValueError, match=r"NaN|JSON|range"):
             checkpoint.save(trained(), position=float("nan"))
         assert checkpoint.load().position == 1
 

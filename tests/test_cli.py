@@ -294,7 +294,9 @@ def test_columns_are_at_predict_what_they_were_at_run(capsys, tmp_path):
     colours, x = np.array(["red", "green", "blue"])[rng.integers(3, size=4000)], rng.normal(size=4000)
     y = np.where((colours == "red") ^ (x > 0), "yes", "no")
     train, model = tmp_path / "train.csv", str(tmp_path / "m")
-    train.write_text("colour,x,y\n" + "".join(f"{c},{v:.3f},{t}\n" for c, v, t in zip(colours, x, y, strict=True)))
+    train.write_text(
+        "colour,x,y\n" + "".join(f"{c},{v:.3f},{t}\n" for c, v, t in zip(colours, x, y, strict=True))
+    )
     record = json.loads(run(capsys, "run", str(train), "--save", model, "--json")[1])
     assert record["error_rate_last_tenth"] < 0.1
     new, output = tmp_path / "new.csv", tmp_path / "out.txt"
@@ -478,12 +480,12 @@ def test_completion_is_printed(capsys, shell):
 def test_completion_completes_in_bash(capsys, tmp_path):
     script = tmp_path / "complete.bash"
     script.write_text(run(capsys, "completion", "bash")[1])
-    ask = '''
+    ask = """
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         "$(complete -p kernelstream | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
         echo "${COMPREPLY[@]}"
-    '''
+    """
     for words, expected in (
         (["kernelstream", "com"], "compare completion"),
         (["kernelstream", "run", "--learner", "NO"], "NOGD NOLANA"),

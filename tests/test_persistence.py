@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
-from fuzz_models import SMALL, data, sealed, seeds, use
 from sklearn.exceptions import NotFittedError
 
 import kernelstream
+from fuzz_models import SMALL, data, sealed, seeds, use
 from kernelstream import (
     Gaussian,
     KernelClassifier,
@@ -29,7 +29,7 @@ from kernelstream import (
     learners,
     persistence,
 )
-from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, OKS, OKSSIL, NOLANA
+from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, NOLANA, OKS, OKSSIL
 from kernelstream.losses import EpsilonInsensitive, Huber
 
 NAMES = [name for name in learners.__all__ if name != "Learner"]
@@ -123,11 +123,16 @@ def test_hyper_parameters_come_back(learner, tmp_path):
     assert (loaded.learner is None) == (learner is None)
 
     def plain(params):
-        return {k: v.get_params() if hasattr(v, "get_params") else np.asarray(v).tolist() for k, v in params.items()}
+        return {
+            k: v.get_params() if hasattr(v, "get_params") else np.asarray(v).tolist()
+            for k, v in params.items()
+        }
 
     assert plain(loaded.learner_.get_params()) == plain(model.learner_.get_params())
     if isinstance(learner, OKS):
-        assert isinstance(loaded.learner_.bandwidths, tuple if isinstance(learner.bandwidths, tuple) else list)
+        assert isinstance(
+            loaded.learner_.bandwidths, tuple if isinstance(learner.bandwidths, tuple) else list
+        )
 
 
 @pytest.mark.parametrize("loss", [None, "huber", Huber(delta=0.3), EpsilonInsensitive(epsilon=0.01)], ids=str)
@@ -175,7 +180,10 @@ def test_a_model_of_no_rows_yet():
     model = KernelClassifier().partial_fit(np.zeros((0, 3)), np.zeros(0, int))
     loaded, _ = persistence.unpack(persistence.pack(model))
     X, y = data(2)
-    assert loaded.partial_fit(X, y).predict(X).tolist() == KernelClassifier().partial_fit(X, y).predict(X).tolist()
+    assert (
+        loaded.partial_fit(X, y).predict(X).tolist()
+        == KernelClassifier().partial_fit(X, y).predict(X).tolist()
+    )
 
 
 def test_feature_names_come_back(tmp_path):
@@ -203,9 +211,7 @@ def test_notes_come_back():
 
 
 def test_the_same_model_gives_the_same_bytes_in_another_process(tmp_path):
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from test_persistence import trained; trained().save(sys.argv[2])"
-    )
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from test_persistence import trained; trained().save(sys.argv[2])"
     for i in range(2):
         subprocess.run(
             [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / str(i))],
@@ -294,7 +300,9 @@ def test_newer_formats_are_refused():
     def change(record, arrays):
         record["format"] = 2
 
-    assert "its format is 2, this version of kernelstream reads 1 to 1: upgrade" in refusal(edited(trained(), change))
+    assert "its format is 2, this version of kernelstream reads 1 to 1: upgrade" in refusal(
+        edited(trained(), change)
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,7 +326,9 @@ def test_newer_formats_are_refused():
     ids=str,
 )
 def test_impossible_headers_are_refused(key, value, why):
-    assert why in refusal(edited(trained(NOGD(budget=12)), lambda record, arrays: record.update({key: value})))
+    assert why in refusal(
+        edited(trained(NOGD(budget=12)), lambda record, arrays: record.update({key: value}))
+    )
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ class Checkpoint:
             _lock(self._lock)
         except OSError:
             self.close()
-            raise CheckpointError(f"{self.folder} is in use by another run: wait for it, or give another folder") from None
+            raise CheckpointError(
+                f"{self.folder} is in use by another run: wait for it, or give another folder"
+            ) from None
         for left in self.folder.glob("*.tmp"):  # of a run killed while it wrote
             left.unlink(missing_ok=True)
 
@@ -69,7 +71,7 @@ class Checkpoint:
         if not path.exists() and record is not None:
             write_atomically(path, json.dumps(record).encode())
         try:
-            kept: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else None
+            kept: dict[str, Any] | None = json.loads(path.read_bytes()) if path.exists() else None
         except ValueError as error:
             raise CheckpointError(f"{path} is damaged ({error}): delete the folder to start again") from None
         return kept
@@ -93,7 +95,9 @@ class Checkpoint:
             except ModelFileError as error:
                 first = first or error
         if first is not None:
-            raise CheckpointError(f"no checkpoint in {self.folder} is whole: {first}; delete the folder to start again")
+            raise CheckpointError(
+                f"no checkpoint in {self.folder} is whole: {first}; delete the folder to start again"
+            )
         return None
 
     def close(self) -> None:

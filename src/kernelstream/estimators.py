@@ -44,6 +44,7 @@ class _KernelEstimator(BaseEstimator):
 
     learner: Learner | None
     learner_: Learner
+    n_features_in_: int
 
     def __init__(self, learner: Learner | None = None) -> None:
         self.learner = learner
@@ -63,7 +64,7 @@ class _KernelEstimator(BaseEstimator):
         """Write the trained model to a file, whole or not at all; ``kernelstream.load`` reads it."""
         from kernelstream.persistence import save
 
-        save(self, path)  # type: ignore[arg-type]
+        save(self, path)
 
     def widen(self, width: int) -> None:
         """Accept rows of more features; those seen before keep their columns, the new ones were always zero."""

@@ -158,7 +158,7 @@ def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -
 def _open(data: bytes) -> tuple[Record, Arrays]:
     """The header and the arrays, as they were written."""
     try:
-        views = safetensors.deserialize(data)
+        views: list[tuple[str, Record]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"damaged, cut short or not a model file ({error})") from None
     end = 8 + int.from_bytes(data[:8], "little")
@@ -278,7 +278,9 @@ def _known(known: dict[str, Any], name: Any, what: str) -> Any:
 def _check_numbers(arrays: Arrays, whose: str) -> None:
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {key!r} of {whose} holds NaN or infinity: the model has diverged")
+            raise ModelFileError(
+                f"the array {key!r} of {whose} holds NaN or infinity: the model has diverged"
+            )
 
 
 def _check_size(learner: Learner, width: int, outputs: int, max_bytes: int) -> None:
@@ -329,7 +331,10 @@ def _encode(value: Any, what: str) -> Any:
     name = type(value).__name__
     if _OBJECTS.get(name) is type(value):
         given = value.get_params(deep=False)
-        return {"object": name, "parameters": {key: _encode(v, f"{name}'s {key}") for key, v in given.items()}}
+        return {
+            "object": name,
+            "parameters": {key: _encode(v, f"{name}'s {key}") for key, v in given.items()},
+        }
     raise ModelFileError(
         f"{what} is {value!r}: a model file holds numbers, words, and kernels and losses of kernelstream, but no code; "
         "pickle the model instead"

@@ -221,7 +221,9 @@ class _Lines:
         try:
             yield
         except OSError as error:
-            raise OSError(error.errno, f"cannot write the predictions: {error.strerror}", self._path) from None
+            raise OSError(
+                error.errno, f"cannot write the predictions: {error.strerror}", self._path
+            ) from None
 
 
 class Interrupts:

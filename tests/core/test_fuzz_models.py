@@ -1,7 +1,6 @@
 """Mutated model files, in short: `python tests/fuzz_models.py` does it at length. Here, because the sanitizers run tests/core."""
 
 from fuzz_models import fuzz, seeds, use
-
 from kernelstream import learners
 
 

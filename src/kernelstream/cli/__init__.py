@@ -32,7 +32,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except Exception as error:
         # A message of ours speaks for itself; anything else is clearer with its type.
-        ours = isinstance(error, UsageError | ValueError | OSError) or type(error).__module__.startswith("kernelstream")
+        ours = isinstance(error, UsageError | ValueError | OSError) or type(error).__module__.startswith(
+            "kernelstream"
+        )
         print("kernelstream: error:", _message(error, ours), file=sys.stderr)
         return 2 if ours else 1
 

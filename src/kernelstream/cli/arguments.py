@@ -106,11 +106,19 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _sources(run, "*")
     _model(run)
-    run.add_argument("--learner", metavar="NAME", help="see `kernelstream learners` (default: the best one, untuned)")
+    run.add_argument(
+        "--learner", metavar="NAME", help="see `kernelstream learners` (default: the best one, untuned)"
+    )
     run.add_argument("--save", metavar="MODEL", help="write the model to this file at the end")
-    run.add_argument("--predictions", metavar="FILE", help="write what was predicted for each row, one a line")
-    run.add_argument("--checkpoint", metavar="DIR", help="keep checkpoints in this folder, and go on from the last one")
-    run.add_argument("--every", type=_count, metavar="N", help="rows between two checkpoints (default: 100000)")
+    run.add_argument(
+        "--predictions", metavar="FILE", help="write what was predicted for each row, one a line"
+    )
+    run.add_argument(
+        "--checkpoint", metavar="DIR", help="keep checkpoints in this folder, and go on from the last one"
+    )
+    run.add_argument(
+        "--every", type=_count, metavar="N", help="rows between two checkpoints (default: 100000)"
+    )
     _output(run)
 
     compare = command("compare", "learn a stream with several learners in one pass, and rank them")
@@ -151,17 +159,29 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         "name of a data set or built-in stream" + (" (default: rings)" if nargs == "*" else ""),
     )
     group = parser.add_argument_group("reading")
-    group.add_argument("--format", metavar="NAME", help="of the files (default: told by their names or first bytes)")
+    group.add_argument(
+        "--format", metavar="NAME", help="of the files (default: told by their names or first bytes)"
+    )
     if labelled:
-        group.add_argument("--target", type=_column, metavar="COLUMN", help="the column to predict, by name or number")
         group.add_argument(
-            "--task", choices=["classification", "regression"], help="(default: classification, or the data set's own)"
+            "--target", type=_column, metavar="COLUMN", help="the column to predict, by name or number"
         )
-    group.add_argument("--categorical", type=_columns, metavar="A,B", help="columns of categories (default: those of text)")
+        group.add_argument(
+            "--task",
+            choices=["classification", "regression"],
+            help="(default: classification, or the data set's own)",
+        )
+    group.add_argument(
+        "--categorical", type=_columns, metavar="A,B", help="columns of categories (default: those of text)"
+    )
     group.add_argument("--hashed", type=_count, metavar="N", help="hash categories into N features")
     group.add_argument("--drop", type=_columns, metavar="A,B", help="columns to leave out")
-    group.add_argument("--header", action=argparse.BooleanOptionalAction, help="whether the first line of CSV has names")
-    group.add_argument("--n-features", type=_count, metavar="N", help="width of LIBSVM rows (default: as wide as they come)")
+    group.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first line of CSV has names"
+    )
+    group.add_argument(
+        "--n-features", type=_count, metavar="N", help="width of LIBSVM rows (default: as wide as they come)"
+    )
     group.add_argument(
         "--on-bad-row",
         default="stop",
@@ -172,7 +192,11 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         "--rows", type=_count, metavar="N", help=f"rows to read (default: all; of a built-in stream {ROWS:,})"
     )
     group.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="of the stream, the order of a data set, the learner (default: 0)"
+        "--seed",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="of the stream, the order of a data set, the learner (default: 0)",
     )
 
 
@@ -188,7 +212,9 @@ def _model(parser: argparse.ArgumentParser) -> None:
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--curve", metavar="FILE", help="write the error over the rows, as FILE.csv or FILE.png")
+    parser.add_argument(
+        "--curve", metavar="FILE", help="write the error over the rows, as FILE.csv or FILE.png"
+    )
     parser.add_argument("--quiet", action="store_true", help="only the result, no progress")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
 

@@ -9,9 +9,18 @@ import sys
 import time
 from typing import Any
 
-from kernelstream import kernels, learners as all_learners
+from kernelstream import kernels
+from kernelstream import learners as all_learners
 from kernelstream.cli.arguments import ROWS, UsageError, make_parser
-from kernelstream.cli.display import check_curve, figures, print_ranking, print_table, progress, size, write_curve
+from kernelstream.cli.display import (
+    check_curve,
+    figures,
+    print_ranking,
+    print_table,
+    progress,
+    size,
+    write_curve,
+)
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
 from kernelstream.evaluate import Result
@@ -67,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not result.rounds:
         if outcome.interrupted:
             return 130
-        raise UsageError("the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else ""))
+        raise UsageError(
+            "the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
+        )
     if arguments.save:
         save(outcome.model, arguments.save, _note(outcome.position, options))
     if arguments.curve:
@@ -82,7 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         told = {"source": name, "learner": type(learner).__name__, "interrupted": outcome.interrupted}
         print(json.dumps(told | record))
         return 130 if outcome.interrupted else 0
-    print_table(f"{type(learner).__name__} on {name}" + (", interrupted" if outcome.interrupted else ""), record)
+    print_table(
+        f"{type(learner).__name__} on {name}" + (", interrupted" if outcome.interrupted else ""), record
+    )
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
     if outcome.rows_before:
@@ -97,7 +110,12 @@ def _reading(arguments: argparse.Namespace) -> dict[str, Any]:
     rows = arguments.rows
     if rows is None and len(sources) == 1 and sources[0] in STREAMS and not os.path.exists(sources[0]):
         rows = ROWS
-    options: dict[str, Any] = {"sources": sources, "rows": rows, "seed": arguments.seed, "on_bad_row": arguments.on_bad_row}
+    options: dict[str, Any] = {
+        "sources": sources,
+        "rows": rows,
+        "seed": arguments.seed,
+        "on_bad_row": arguments.on_bad_row,
+    }
     for name in ("format", "target", "task", "categorical", "hashed", "drop", "header", "n_features"):
         value = getattr(arguments, name, None)
         if value is not None:
@@ -142,7 +160,9 @@ def _learner(name: str | None, settings: list[tuple[str, Any]], seed: int) -> Le
     for key, value in settings:
         known = learner.get_params()
         if key not in known:
-            raise UsageError(f"unknown hyper-parameter {key!r} of {type(learner).__name__}; {did_you_mean(key, known)}")
+            raise UsageError(
+                f"unknown hyper-parameter {key!r} of {type(learner).__name__}; {did_you_mean(key, known)}"
+            )
         learner.set_params(**{key: _named(key, value)})
     learner.check()
     return learner
@@ -151,7 +171,9 @@ def _learner(name: str | None, settings: list[tuple[str, Any]], seed: int) -> Le
 def _named(key: str, value: Any) -> Any:
     """The kernel or the loss that a setting names; any other value as it is."""
     if key == "kernel" and isinstance(value, str):
-        known = {k.__name__: k for k in (kernels.Gaussian, kernels.Laplacian, kernels.Polynomial, kernels.Linear)}
+        known = {
+            k.__name__: k for k in (kernels.Gaussian, kernels.Laplacian, kernels.Polynomial, kernels.Linear)
+        }
         return _pick(value, known, "kernel")()
     return as_loss(value) if key == "loss" and isinstance(value, str) else value
 
@@ -199,7 +221,9 @@ def compare(arguments: argparse.Namespace) -> int:
             tell(min(going, key=lambda result: result.error), source)
     ranked = sorted(((n, r) for n, r in results.items() if n not in failed), key=lambda pair: pair[1].error)
     if not ranked and failed:
-        raise UsageError("no learner got through: " + "; ".join(f"{name}: {why}" for name, why in failed.items()))
+        raise UsageError(
+            "no learner got through: " + "; ".join(f"{name}: {why}" for name, why in failed.items())
+        )
     if not ranked or not ranked[0][1].rounds:
         if interrupts.asked:
             return 130
@@ -209,7 +233,9 @@ def compare(arguments: argparse.Namespace) -> int:
     name = ", ".join(map(os.path.basename, sources))
     if arguments.json:
         table = [{"learner": learner, **figures(result)} for learner, result in ranked]
-        print(json.dumps({"source": name, "interrupted": interrupts.asked, "ranked": table, "failed": failed}))
+        print(
+            json.dumps({"source": name, "interrupted": interrupts.asked, "ranked": table, "failed": failed})
+        )
     else:
         title = f"{ranked[0][1].rounds:,} rows of {name}" + (", interrupted" if interrupts.asked else "")
         print_ranking(title, ranked, failed)
@@ -261,7 +287,10 @@ def predict(arguments: argparse.Namespace) -> int:
             out.write(lines(model.predict(fitted_width(X, model.n_features_in_))))
         out.flush()
         if source.bad_rows:
-            print(f"kernelstream: {source.bad_rows:,} bad rows left out; {source.first_bad_row}", file=sys.stderr)
+            print(
+                f"kernelstream: {source.bad_rows:,} bad rows left out; {source.first_bad_row}",
+                file=sys.stderr,
+            )
     return 0
 
 
@@ -283,7 +312,9 @@ def inspect(arguments: argparse.Namespace) -> int:
         pairs.append(("feature names", _few(record["feature_names"])))
     if "classes" in record:
         classes = record["classes"]["values"]
-        pairs.append((f"classes ({len(classes):,})", _few(classes) + (", more may come" if record["open"] else "")))
+        pairs.append(
+            (f"classes ({len(classes):,})", _few(classes) + (", more may come" if record["open"] else ""))
+        )
     pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in sorted(record["arrays"].items()))))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
@@ -326,7 +357,11 @@ def learners(arguments: argparse.Namespace) -> int:
     print(f"{learner.__name__}\n\n{text}\n\nHyper-parameters and their defaults (--set KEY=VALUE):")
     for key, parameter in python_inspect.signature(learner).parameters.items():
         default = parameter.default
-        shown = f"{len(default)} of them, {default[0]:g} to {default[-1]:g}" if key == "bandwidths" else repr(default)
+        shown = (
+            f"{len(default)} of them, {default[0]:g} to {default[-1]:g}"
+            if key == "bandwidths"
+            else repr(default)
+        )
         print(f"  {key} = {shown}")
     does = [
         "classification" + ("" if learner.multiclass else " (two classes)") if learner.classification else "",

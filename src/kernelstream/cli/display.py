@@ -113,7 +113,11 @@ def progress(show: bool) -> Iterator[Tell]:
             if share >= told + 0.1 or time.monotonic() > at + 5:
                 told, at = int(share * 10 + 1e-9) / 10, time.monotonic()
                 left = watch.left(source) if share < 1 else ""
-                print(f"{result.rounds:>12,} rows   {watch.line(result)}   {left}".rstrip(), file=sys.stderr, flush=True)
+                print(
+                    f"{result.rounds:>12,} rows   {watch.line(result)}   {left}".rstrip(),
+                    file=sys.stderr,
+                    flush=True,
+                )
 
         yield tell
     else:
@@ -219,7 +223,10 @@ def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         print(title)
         for row in (heads, *rows):
-            cells = (f"{cell:>{w}}" if 1 < i < 6 else f"{cell:<{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+            cells = (
+                f"{cell:>{w}}" if 1 < i < 6 else f"{cell:<{w}}"
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
             print(f"  {'  '.join(cells)}".rstrip())
         for name, why in failed.items():
             print(f"  -  {name} stopped: {why}")
@@ -246,7 +253,9 @@ def spark(values: list[float], top: float, width: int = 24) -> str:
     '█▄▂'
     """
     blocks = "▁▂▃▄▅▆▇█"
-    picked = [values[(i + 1) * len(values) // width - 1] for i in range(width)] if len(values) > width else values
+    picked = (
+        [values[(i + 1) * len(values) // width - 1] for i in range(width)] if len(values) > width else values
+    )
     return "".join(blocks[min(7, max(0, round(8 * value / top) - 1))] for value in picked) if top > 0 else ""
 
 
@@ -260,7 +269,9 @@ def check_curve(path: str | None) -> None:
     if not path.lower().endswith((".png", ".csv")):
         raise UsageError(f"--curve {path}: the name must end in .png or .csv")
     if path.lower().endswith(".png") and importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("--curve FILE.png needs matplotlib: pip install 'kernelstream[plot]', or give FILE.csv")
+        raise UsageError(
+            "--curve FILE.png needs matplotlib: pip install 'kernelstream[plot]', or give FILE.csv"
+        )
 
 
 def write_curve(path: str, results: dict[str, Result]) -> None:
@@ -270,7 +281,9 @@ def write_curve(path: str, results: dict[str, Result]) -> None:
         out = csv.writer(text, lineterminator="\n")
         out.writerow(["learner", "rows", "error"])
         for name, result in results.items():
-            out.writerows((name, n, repr(error)) for n, error in zip(*(c.tolist() for c in result.curve), strict=True))
+            out.writerows(
+                (name, n, repr(error)) for n, error in zip(*(c.tolist() for c in result.curve), strict=True)
+            )
         return write_atomically(path, text.getvalue().encode())
     from matplotlib.figure import Figure
 
@@ -279,7 +292,11 @@ def write_curve(path: str, results: dict[str, Result]) -> None:
     for name, result in results.items():
         axes.plot(*result.curve, label=f"{name}: {_percent(result, result.error)}", linewidth=1.6)
     regression = any(result.task == "regression" for result in results.values())
-    axes.set(xlabel="rows learnt", ylabel="RMSE so far" if regression else "share of mistakes so far", ylim=(0, None))
+    axes.set(
+        xlabel="rows learnt",
+        ylabel="RMSE so far" if regression else "share of mistakes so far",
+        ylim=(0, None),
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -362,7 +362,11 @@ class IncrementalSketch(_LandmarkSketch):
         self.kernel_ = as_kernel(self.kernel)
         self._count = len(state["stored"])
         size, landmarks = self._sjlt.size, self._samples
-        shapes = {"drawn": (landmarks,), "numbers": (self._count,), "counts": (2,)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "drawn": (landmarks,),
+            "numbers": (self._count,),
+            "counts": (2,),
+        }
         shapes |= {"pp": (size, size), "pm": (size, landmarks)}
         if (
             any(state[name].shape != shape for name, shape in shapes.items())
