@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelstream import KernelClassifier, KernelRegressor, persistence
+from kernelstream import KernelClassifier, persistence
 from kernelstream.checkpoint import Checkpoint
 from kernelstream.cli import main
 from kernelstream.errors import CheckpointError
@@ -297,42 +298,46 @@ def test_what_cannot_be_kept_leaves_what_is(tmp_path):
         assert checkpoint.load().position == 1
 
 
-class Broker:
-    """Delivers at least once: everything after the offset asked for, and now and then something again."""
-
-    def __init__(self, messages):
-        self.messages = messages
-
-    def poll(self, offset, most):
-        return [(i, *self.messages[i]) for i in range(offset, min(offset + most, len(self.messages)))]
-
-
-def consume(broker, folder, crash_after=None):
-    """The pattern of docs/streaming.md; ``crash_after`` batches it dies, with or without a checkpoint."""
-    with Checkpoint(folder) as checkpoint:
-        saved = checkpoint.load()
-        model, offset = (saved.model, saved.position["offset"]) if saved else (KernelRegressor(), 0)
-        batches = 0
-        while batch := broker.poll(offset, 7):
-            model.partial_fit([x for _, x, _ in batch], [y for _, _, y in batch])
-            offset = batch[-1][0] + 1
-            batches += 1
-            if batches == crash_after:
-                raise RuntimeError("crash")
-            if batches % 3 == 0:
-                checkpoint.save(model, position={"offset": offset})
-        checkpoint.save(model, position={"offset": offset})
-    return model
+@pytest.fixture
+def documented(tmp_path, monkeypatch):
+    """The examples of docs/streaming.md, run in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[1] / "docs" / "streaming.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    return names
 
 
-def test_every_message_counts_once(tmp_path):
+def test_the_documented_loop_resumes(documented):
+    assert documented["source"].rows == 20_000
+    with Checkpoint("state") as checkpoint:
+        assert checkpoint.load().position["rows"] == 20_000
+
+
+def test_every_message_counts_once(documented, tmp_path):
+    """The documented consumer, which crashes now and then, of a broker that delivers some messages again."""
     rng = np.random.default_rng(0)
-    broker = Broker([([float(x)], float(np.sin(x))) for x in rng.uniform(0, 6, 200)])
-    peace = consume(broker, tmp_path / "peace")
-    for crash in (1, 2, 5, 9):
-        with pytest.raises(RuntimeError, match="crash"):
-            consume(broker, tmp_path / "war", crash)
-    assert persistence.pack(consume(broker, tmp_path / "war")) == persistence.pack(peace)
+    messages = [json.dumps({"x": [x], "y": float(np.sin(x))}) for x in rng.uniform(0, 6, 300).tolist()]
+    polls = 0
+
+    def poll(offset, crash_after=None):
+        nonlocal polls
+        polls += 1
+        if polls == crash_after:
+            raise ConnectionError("the broker has gone")
+        first = max(0, offset - polls % 3)  # some come again
+        return list(enumerate(messages))[first : offset + 7]
+
+    consume = documented["consume"]
+    peace = consume(poll, tmp_path / "peace", every=20)
+    for crash in (1, 3, 5, 12, 2):
+        polls = 0
+        with pytest.raises(ConnectionError):
+            consume(lambda offset, crash=crash: poll(offset, crash), tmp_path / "war", every=20)
+    war = consume(poll, tmp_path / "war", every=20)
+    assert persistence.pack(war) == persistence.pack(peace)
+    assert peace.predict([[1.0]]) == pytest.approx(np.sin(1.0), abs=0.2)
 
 
 def test_errors_are_value_errors():

@@ -58,7 +58,7 @@ def test_run_tells_its_progress_in_plain_lines(capsys):
     lines = err.splitlines()
     assert [line.split()[0] for line in lines][:2] == ["8,192", "12,288"]
     assert 8 <= len(lines) <= 10
-    for word in ("error", "last 1", "rows/s", "model", "left"):
+    for word in ("error", "last 1", "rows/s", "MB", "left"):
         assert word in lines[-2]
     assert lines[-1].split()[0] == "45,000"
     assert "left" not in lines[-1]

@@ -35,8 +35,18 @@ def main(argv: list[str] | None = None) -> int:
         ours = isinstance(error, UsageError | ValueError | OSError) or type(error).__module__.startswith(
             "kernelstream"
         )
-        print("kernelstream: error:", _message(error, ours), file=sys.stderr)
+        _tell(_message(error, ours))
         return 2 if ours else 1
+
+
+def _tell(message: str) -> None:
+    if not sys.stderr.isatty():
+        print(f"kernelstream: error: {message}", file=sys.stderr)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    Console(stderr=True, highlight=False).print(f"[bold red]kernelstream: error:[/] {escape(message)}")
 
 
 def _message(error: Exception, ours: bool) -> str:

@@ -105,10 +105,10 @@ def make_parser() -> argparse.ArgumentParser:
         "Predict each row of a stream, then learn it, and report how that went.",
     )
     _sources(run, "*")
-    _model(run)
     run.add_argument(
         "--learner", metavar="NAME", help="see `kernelstream learners` (default: the best one, untuned)"
     )
+    _model(run)
     run.add_argument("--save", metavar="MODEL", help="write the model to this file at the end")
     run.add_argument(
         "--predictions", metavar="FILE", help="write what was predicted for each row, one a line"

@@ -47,9 +47,10 @@ class Watch:
         mean = (result.loss - before) / max(result.rounds - start, 1)
         window = mean**0.5 if result.task == "regression" else mean
         speed = (result.rounds - self._rows) / max(time.monotonic() - self._began, 1e-9)
+        used = process_memory()
         return (
             f"{_error(result, result.error)}, last {result.rounds - start:,}: {_percent(result, window)}   "
-            f"{speed:,.0f} rows/s   {_memory(result)}"
+            f"{speed:,.0f} rows/s" + ("" if used is None else f"   {size(used)}")
         )
 
     def left(self, source: Source) -> str:
@@ -58,7 +59,8 @@ class Watch:
         if share is None or share <= began:
             return ""
         seconds = int((time.monotonic() - self._began) * (1 - share) / (share - began))
-        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d} left"
+        hours = f"{seconds // 3600}:{seconds // 60 % 60:02d}" if seconds >= 3600 else f"{seconds // 60}"
+        return f"{hours}:{seconds % 60:02d} left"
 
 
 def _percent(result: Result, error: float) -> str:
@@ -67,12 +69,6 @@ def _percent(result: Result, error: float) -> str:
 
 def _error(result: Result, error: float) -> str:
     return f"{'RMSE' if result.task == 'regression' else 'error'} {_percent(result, error)}"
-
-
-def _memory(result: Result) -> str:
-    used = process_memory()
-    model = "" if result.nbytes is None else f"model {size(result.nbytes)}"
-    return model + ("" if used is None else f", process {size(used)}")
 
 
 def process_memory() -> int | None:
@@ -124,8 +120,8 @@ def progress(show: bool) -> Iterator[Tell]:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-        columns = (BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        columns = (BarColumn(bar_width=16), TaskProgressColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("waiting for rows", total=None)
 
             def update(result: Result, source: Source) -> None:
@@ -239,7 +235,7 @@ def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str
     for i, head in enumerate(heads):
         table.add_column(head, justify="right" if 1 < i < 6 else "left")
     for place, row in enumerate(rows):
-        table.add_row(*row, style="bold green" if place == 0 else None)
+        table.add_row(*row, style="green" if place == 0 else None)
     console = Console()
     console.print(table)
     for name, why in failed.items():
