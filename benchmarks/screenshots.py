@@ -1,6 +1,6 @@
 """Pictures of the command line for docs/command-line.md, taken from a real terminal (tmux) and drawn by rich and CairoSVG.
 
-    python benchmarks/screenshots.py
+python benchmarks/screenshots.py
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ SHOTS = {  # name: the lines typed, the width, and text to wait for before the p
 
 
 def tmux(*words):
-    return subprocess.run(["tmux", "-L", "pictures", *words], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["tmux", "-L", "pictures", *words], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def wait(name, wanted):
@@ -49,7 +51,19 @@ def wait(name, wanted):
 
 
 def shot(name, typed, width, wanted, folder):
-    tmux("new-session", "-d", "-s", name, "-x", str(width), "-y", "40", "-c", folder, "env PS1='$ ' bash --norc -i")
+    tmux(
+        "new-session",
+        "-d",
+        "-s",
+        name,
+        "-x",
+        str(width),
+        "-y",
+        "40",
+        "-c",
+        folder,
+        "env PS1='$ ' bash --norc -i",
+    )
     try:
         time.sleep(1)
         tmux("send-keys", "-t", name, f"alias kernelstream={shlex.quote(str(BINARY))}; clear", "Enter")

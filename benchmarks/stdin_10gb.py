@@ -78,7 +78,7 @@ def main():
         reader.stdin.write(piece)
         passed += len(piece)
         rows += piece.count(b"\n")
-        if marks and passed >= marks[0]:
+        if marks and passed >= 0.9999 * marks[0]:
             speed = rows / (time.monotonic() - start)
             now, peak = (memory(reader.pid, what) / 1e6 for what in ("VmRSS", "VmHWM"))
             print(f"| {marks.pop(0) / 1e9:.0f} | {speed:,.0f} | {now:.0f} | {peak:.0f} |", flush=True)
