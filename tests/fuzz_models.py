@@ -29,7 +29,7 @@ SMALL = {
     "FOGD": {"n_components": 10},
     "KRLS": {"max_size": 10},
     "NOGD": {"budget": 12, "rank": 5},
-    "NOLANA": {"budget": 12, "rank": 5, "epsilon": 0.5},
+    "NOLANA": {"budget": 12, "rank": 5, "epsilon": 1.0},
     "OKS": {"bandwidths": (0.5, 2.0)},
     "ProjKA": {"budget": 5, "warmup": 40},
     "ProsNKons": {"max_size": 12},
@@ -38,7 +38,7 @@ SMALL = {
 }
 MORE = {  # other states of the same learners
     "NOLANA": [
-        {"budget": 10, "rank": 3, "solver": "rank2", "epsilon": 0.1},
+        {"budget": 10, "rank": 3, "solver": "rank2", "epsilon": 2.0},
         {"budget": 9, "rank": 3, "solver": "warm"},
     ],
     "OKSSIL": [{"budget": 5, "anisotropic": True, "nu": 0.1}],

@@ -8,6 +8,6 @@ def test_no_mutation_of_a_model_file_does_harm():
     files = seeds()
     assert {name for name, _ in files} == set(learners.__all__) - {"Learner"}
     assert {use(data) for _, data in files} == {"loaded and learnt"}
-    tally = fuzz(2000, files=files)
-    assert tally["refused"] > 1000
-    assert tally["loaded and learnt"] > 100
+    tally = fuzz(1000, files=files)
+    assert tally["refused"] > 500
+    assert tally["loaded and learnt"] > 50
