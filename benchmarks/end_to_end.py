@@ -76,9 +76,13 @@ def main():
     if not folder:
         sys.exit("set KERNELSTREAM_DATA to the folder of the data sets")
     for name, command in (("kernelstream", COMMAND), ("vowpalwabbit", VOWPAL)):
-        cpu, seconds, _ = min(timed([*command, "--version"])[:2] + (0,) for _ in range(arguments.repeats))
-        print(f"Starting Python and importing {name} takes {cpu:.2f} of the processor seconds, {seconds:.2f} by the clock.")
-    print("\n| data | learner | processor seconds | ratio | by the clock | error |\n|---|---|---|---|---|---|")
+        cpu, seconds = min(timed([*command, "--version"])[:2] for _ in range(arguments.repeats))
+        print(
+            f"Starting Python and importing {name} takes {cpu:.2f} of the processor seconds, {seconds:.2f} by the clock."
+        )
+    print(
+        "\n| data | learner | processor seconds | ratio | by the clock | error |\n|---|---|---|---|---|---|"
+    )
     for name, labels in POSITIVE.items():
         source = Path(folder, f"{name}.libsvm.xz")
         with tempfile.TemporaryDirectory() as work:
