@@ -85,11 +85,17 @@ def main():
     reader.stdin.close()
     result = json.loads(reader.stdout.read())
     seconds = time.monotonic() - start
-    assert reader.wait() == 0
-    assert writer.wait() == 0
+    _, status, used = os.wait4(reader.pid, 0)
+    assert (status, writer.wait()) == (0, 0)
+    cpu, rounds = used.ru_utime + used.ru_stime, result["rounds"]
     print(
-        f"\n{result['rounds']:,} rows ({size / 1e9:g} GB) in {seconds:.0f} s: {result['rounds'] / seconds:,.0f} rows/s, "
-        f"{size / seconds / 1e6:.0f} MB/s; {result['microseconds_per_row']:.2f} µs a row in {arguments.learner}"
+        f"\n{rounds:,} rows ({size / 1e9:g} GB) in {seconds:.0f} s by the clock, {cpu:.0f} s of the processor:"
+    )
+    print(
+        f"{rounds / seconds:,.0f} rows/s by the clock, {rounds / cpu:,.0f} rows/s of the processor, highest memory"
+    )
+    print(
+        f"{used.ru_maxrss / 1e3:.0f} MB; {result['microseconds_per_row']:.2f} µs a row in {arguments.learner} (by the clock)"
     )
     return None
 
