@@ -176,6 +176,15 @@ def test_a_bad_row_leaves_a_checkpoint_of_all_before_it(tmp_path, capsys):
     assert (record["rounds"], record["bad_rows"]) == (9001, 1)
 
 
+def test_bad_rows_at_the_very_end_are_remembered(tmp_path, capsys):
+    source = tmp_path / "rows.libsvm"
+    source.write_text("".join(f"{i % 2} 1:{i % 7}\n" for i in range(100)) + "oops\n" * 3)
+    argv = ["run", str(source), "--json", "--checkpoint", str(tmp_path / "state"), "--on-bad-row", "skip"]
+    first, again = (json.loads(run(capsys, *argv)[1]) for _ in range(2))
+    assert first["bad_rows"] == again["bad_rows"] == 3
+    assert again["rows_learnt_before"] == 100
+
+
 # ---- trouble ----
 
 

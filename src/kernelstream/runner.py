@@ -121,6 +121,8 @@ class Run:
                     save()
                     last_saved = result.rounds
                 self.told(result, source)
+            if not interrupts.asked:
+                position = source.position  # with the bad rows at the very end
             save(finished=not interrupts.asked)
             bad_rows, first_bad = source.bad_rows, source.first_bad_row
             return Outcome(model, result, position, before, bad_rows, first_bad, interrupts.asked)
