@@ -257,6 +257,8 @@ class SkeGD(NOGD):
             if name.startswith("sketch_")
         }
         self._rounds = int(arrays.pop("rounds")[0])
+        if not 0 <= self._rounds < 2**62:
+            raise state_error()
         if sketch:
             if sketch["stored"].shape[1:] != (self._width,):
                 raise state_error()
