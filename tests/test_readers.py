@@ -195,7 +195,26 @@ def test_resume_and_chunks_change_nothing_in_libsvm(tmp_path_factory, data):
     np.testing.assert_array_equal(X, collect(read(path, on_bad_row="skip"))[0])
 
 
-CELL = st.sampled_from(["1", "2.5", "-3e2", "+4", "", "NA", "x", "inf", '"7"', '"a\nb"', "1_0", "1,2"])
+CELL = st.sampled_from(
+    [
+        "1",
+        "2.5",
+        "-3e2",
+        "+4",
+        "",
+        "NA",
+        "x",
+        "inf",
+        '"7"',
+        '"a\nb"',
+        "1_0",
+        "1,2",
+        "-nan",
+        "NAN",
+        " 8 ",
+        "1e400",
+    ]
+)
 
 
 @settings(max_examples=200)
@@ -751,3 +770,15 @@ def test_without_pyarrow_an_error_says_what_to_install(monkeypatch, tmp_path):
     with pytest.raises(ImportError, match=r'reading CSV needs pyarrow: pip install "kernelstream\[arrow\]"'):
         list(read(tmp_path / "rows.csv"))
     assert len(collect(read(tmp_path / "rows.jsonl"))[1]) == ROWS
+
+
+def test_small_things_about_text():
+    assert collect(csv('"a","y"\r\n"1",0\r\n2,"1"', chunk_size=1))[0].tolist() == [[1], [2]]
+    assert list(csv("a,y\n")) == []
+    assert list(csv("")) == []
+    X, y = collect(read(io.StringIO("1:2 3:4\n+1 2:5\n\n"), format="libsvm", target=False))
+    assert (X.tolist(), y) == ([[2, 0, 4], [0, 5, 0]], None)
+    with pytest.raises(BadRowError, match="label 'x' is not a number"):
+        list(read(io.StringIO("x 1:1\n"), format="libsvm", target=False))
+    with pytest.raises(BadRowError, match="value in '1:1e39' is not finite"):
+        list(read(io.StringIO("1 1:1e39\n"), dtype=np.float32))

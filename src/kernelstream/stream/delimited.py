@@ -203,7 +203,7 @@ def _number(field: str, largest: float = math.inf) -> float:
         number = None
     if number is None:
         raise ValueError(f"{field[:60]!r} is not a number (a column of categories: categorical=)")
-    if not abs(number) <= largest:  # NaN in any spelling is missing above
+    if abs(number) > largest:  # NaN, in any spelling, is a missing value
         raise ValueError(f"{field[:60]!r} is not finite")
     return number
 
@@ -215,6 +215,8 @@ def _label(field: str, kind: Label) -> float | str:
         field.encode()
         return field
     number = _number(field)
+    if not math.isfinite(number):
+        raise ValueError(f"label {field[:60]!r} is not finite")
     if kind == "whole" and not number.is_integer():
         raise ValueError(f"label {field[:60]!r} is not a whole number, but the first ones are")
     return number
