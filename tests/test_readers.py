@@ -234,6 +234,16 @@ def test_chunks_change_nothing_in_csv(rows, chunk):
     assert np.isfinite(X).all()
 
 
+@pytest.mark.parametrize(
+    "cell", ["-nan", "NAN", "nan(1)", "inf", "1e400", " 8 ", "+4", "1e-400", "0x10", "1_0", '""', "١"]
+)
+def test_a_field_means_the_same_beside_a_bad_row_and_alone(cell):
+    text = "a,y\n" + "1,0\n" * 30 + f"{cell},1\noops,1\n"
+    alone, beside = (csv(text, chunk_size=size, on_bad_row="skip") for size in (1, 100))
+    np.testing.assert_array_equal(collect(alone)[0], collect(beside)[0])
+    assert alone.bad_rows == beside.bad_rows
+
+
 def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
     from kernelstream.stream.delimited import CsvReader
 

@@ -124,7 +124,9 @@ class CsvReader(TextReader):
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
             return None
         values, bad = values_of(table, columns, self._plan)
-        return None if bad else values
+        # pyarrow also reads spellings of NaN that are not in MISSING: the careful reading decides about them.
+        missing = sum(table.column(name).null_count for name in columns.numbers)
+        return None if bad or np.count_nonzero(np.isnan(values.numbers)) > missing else values
 
     def _careful(self, block: Block) -> tuple[Values, list[BadRow]]:
         """Record by record."""
