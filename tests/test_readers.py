@@ -254,6 +254,49 @@ def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"a": 1, "a": 2, "y": 1}',
+        '{"a": 1, "y": 1}{"a": 2, "y": 1}\n   ',
+        ' {"a": 3, "y": 1}',
+        '{"a": 1, "y": 1} x',
+        '{"a": "\\ud800", "y": 1}',
+        '{"a": -0.0, "y": 1}',
+        '{"a": 1e400, "y": 1}',
+        '{"y": 1, "y": 0}',
+        "{}",
+        '{"a": {"b": 1}, "y": 1}',
+    ],
+)
+def test_a_line_of_json_means_the_same_beside_a_bad_row_and_alone(line):
+    rows = '{"y": 1, "a": 1}\n' * 3
+    made = []
+    for extra in ("", "oops\n"):
+        source = read(
+            io.BytesIO((rows + line + "\n" + extra).encode()),
+            format="jsonl",
+            chunk_size=3 + 3,
+            on_bad_row="skip",
+        )
+        first = read(
+            io.BytesIO((rows + rows + line + "\n" + extra).encode()),
+            format="jsonl",
+            chunk_size=6,
+            on_bad_row="skip",
+        )
+        made.append(
+            (
+                collect(source)[0].tolist(),
+                source.bad_rows - bool(extra),
+                collect(first)[0][3:].tolist(),
+                first.bad_rows - bool(extra),
+            )
+        )
+    assert made[0] == made[1]
+    assert made[0][:2] == made[0][2:]
+
+
 JSON_VALUE = st.sampled_from(
     [
         "1",
