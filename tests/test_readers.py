@@ -195,7 +195,26 @@ def test_resume_and_chunks_change_nothing_in_libsvm(tmp_path_factory, data):
     np.testing.assert_array_equal(X, collect(read(path, on_bad_row="skip"))[0])
 
 
-CELL = st.sampled_from(["1", "2.5", "-3e2", "+4", "", "NA", "x", "inf", '"7"', '"a\nb"', "1_0", "1,2"])
+CELL = st.sampled_from(
+    [
+        "1",
+        "2.5",
+        "-3e2",
+        "+4",
+        "",
+        "NA",
+        "x",
+        "inf",
+        '"7"',
+        '"a\nb"',
+        "1_0",
+        "1,2",
+        "-nan",
+        "NAN",
+        " 8 ",
+        "1e400",
+    ]
+)
 
 
 @settings(max_examples=200)
@@ -215,6 +234,16 @@ def test_chunks_change_nothing_in_csv(rows, chunk):
     assert np.isfinite(X).all()
 
 
+@pytest.mark.parametrize(
+    "cell", ["-nan", "NAN", "nan(1)", "inf", "1e400", " 8 ", "+4", "1e-400", "0x10", "1_0", '""', "١"]
+)
+def test_a_field_means_the_same_beside_a_bad_row_and_alone(cell):
+    text = "a,y\n" + "1,0\n" * 30 + f"{cell},1\noops,1\n"
+    alone, beside = (csv(text, chunk_size=size, on_bad_row="skip") for size in (1, 100))
+    np.testing.assert_array_equal(collect(alone)[0], collect(beside)[0])
+    assert alone.bad_rows == beside.bad_rows
+
+
 def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
     from kernelstream.stream.delimited import CsvReader
 
@@ -223,6 +252,49 @@ def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
     monkeypatch.setattr(CsvReader, "_quick", lambda self, block: None)
     for a, b in zip(collect(read(tmp_path / "rows.csv")), quick, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"a": 1, "a": 2, "y": 1}',
+        '{"a": 1, "y": 1}{"a": 2, "y": 1}\n   ',
+        ' {"a": 3, "y": 1}',
+        '{"a": 1, "y": 1} x',
+        '{"a": "\\ud800", "y": 1}',
+        '{"a": -0.0, "y": 1}',
+        '{"a": 1e400, "y": 1}',
+        '{"y": 1, "y": 0}',
+        "{}",
+        '{"a": {"b": 1}, "y": 1}',
+    ],
+)
+def test_a_line_of_json_means_the_same_beside_a_bad_row_and_alone(line):
+    rows = '{"y": 1, "a": 1}\n' * 3
+    made = []
+    for extra in ("", "oops\n"):
+        source = read(
+            io.BytesIO((rows + line + "\n" + extra).encode()),
+            format="jsonl",
+            chunk_size=3 + 3,
+            on_bad_row="skip",
+        )
+        first = read(
+            io.BytesIO((rows + rows + line + "\n" + extra).encode()),
+            format="jsonl",
+            chunk_size=6,
+            on_bad_row="skip",
+        )
+        made.append(
+            (
+                collect(source)[0].tolist(),
+                source.bad_rows - bool(extra),
+                collect(first)[0][3:].tolist(),
+                first.bad_rows - bool(extra),
+            )
+        )
+    assert made[0] == made[1]
+    assert made[0][:2] == made[0][2:]
 
 
 JSON_VALUE = st.sampled_from(
@@ -751,3 +823,15 @@ def test_without_pyarrow_an_error_says_what_to_install(monkeypatch, tmp_path):
     with pytest.raises(ImportError, match=r'reading CSV needs pyarrow: pip install "kernelstream\[arrow\]"'):
         list(read(tmp_path / "rows.csv"))
     assert len(collect(read(tmp_path / "rows.jsonl"))[1]) == ROWS
+
+
+def test_small_things_about_text():
+    assert collect(csv('"a","y"\r\n"1",0\r\n2,"1"', chunk_size=1))[0].tolist() == [[1], [2]]
+    assert list(csv("a,y\n")) == []
+    assert list(csv("")) == []
+    X, y = collect(read(io.StringIO("1:2 3:4\n+1 2:5\n\n"), format="libsvm", target=False))
+    assert (X.tolist(), y) == ([[2, 0, 4], [0, 5, 0]], None)
+    with pytest.raises(BadRowError, match="label 'x' is not a number"):
+        list(read(io.StringIO("x 1:1\n"), format="libsvm", target=False))
+    with pytest.raises(BadRowError, match="value in '1:1e39' is not finite"):
+        list(read(io.StringIO("1 1:1e39\n"), dtype=np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -29,7 +30,7 @@ class BadRows:
 
     Examples:
         >>> bad = BadRows("skip")
-        >>> bad.meet("rows.csv, line 3: no number", b"a,b\n")
+        >>> bad.meet(lambda: "rows.csv, line 3: no number", b"a,b\n")
         >>> bad.count, bad.first
         (1, 'rows.csv, line 3: no number')
         >>> BadRows("ignore")
@@ -67,12 +68,12 @@ class BadRows:
         if there > size:
             os.truncate(self._path, size)
 
-    def meet(self, message: str, raw: bytes) -> None:
-        """Take note of a bad row; raises if the policy is to stop."""
+    def meet(self, message: Callable[[], str], raw: bytes) -> None:
+        """Take note of a bad row; raises if the policy is to stop. The message is only made if it is needed."""
         if self.stops:
-            raise BadRowError(message)
+            raise BadRowError(message())
         self.count += 1
-        self.first = self.first or message
+        self.first = self.first or message()
         if self._path:
             self._file = self._file or open(self._path, "ab")
             self._file.write(raw if raw.endswith(b"\n") else raw + b"\n")

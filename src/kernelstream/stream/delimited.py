@@ -124,7 +124,9 @@ class CsvReader(TextReader):
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
             return None
         values, bad = values_of(table, columns, self._plan)
-        return None if bad else values
+        # pyarrow also reads spellings of NaN that are not in MISSING: the careful reading decides about them.
+        missing = sum(table.column(name).null_count for name in columns.numbers)
+        return None if bad or np.count_nonzero(np.isnan(values.numbers)) > missing else values
 
     def _careful(self, block: Block) -> tuple[Values, list[BadRow]]:
         """Record by record."""
@@ -203,7 +205,7 @@ def _number(field: str, largest: float = math.inf) -> float:
         number = None
     if number is None:
         raise ValueError(f"{field[:60]!r} is not a number (a column of categories: categorical=)")
-    if not abs(number) <= largest:  # NaN in any spelling is missing above
+    if abs(number) > largest:  # NaN, in any spelling, is a missing value
         raise ValueError(f"{field[:60]!r} is not finite")
     return number
 
@@ -215,6 +217,8 @@ def _label(field: str, kind: Label) -> float | str:
         field.encode()
         return field
     number = _number(field)
+    if not math.isfinite(number):
+        raise ValueError(f"label {field[:60]!r} is not finite")
     if kind == "whole" and not number.is_integer():
         raise ValueError(f"label {field[:60]!r} is not a whole number, but the first ones are")
     return number

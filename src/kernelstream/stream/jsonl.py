@@ -72,6 +72,11 @@ class JsonlReader(TextReader):
         plan, target = self._plan, self._target
         if (plan.labelled and not (target and self._label)) or plan.categorical != "auto":
             return None
+        starts = np.concatenate([[0], block.ends[:-1]])
+        if (
+            np.frombuffer(block.text, np.uint8)[starts] != ord("{")
+        ).any():  # so that a line cannot hide two objects
+            return None
         try:
             import pyarrow as pa
             import pyarrow.json as pa_json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,12 @@ class Lines:
         )
 
 
+def _told(name: str, block: Block, bad: BadRow) -> str:
+    """A bad row with its place."""
+    column = f", column {bad.column}" if bad.column is not None else ""
+    return f"{name}, line {block.line_of(bad.row)}{column}: {bad.reason}"
+
+
 class TextReader:
     """What readers of text share. A format says how a block is parsed, and how parsed rows are given out."""
 
@@ -167,9 +174,7 @@ class TextReader:
                 block = block.before(refused[0].row)
                 parsed, refused = self._parse(block)
             for bad in refused:
-                column = f", column {bad.column}" if bad.column is not None else ""
-                where = f"{opened.name}, line {block.line_of(bad.row)}{column}"
-                self._plan.bad.meet(f"{where}: {bad.reason}", block.record(bad.row))
+                self._plan.bad.meet(partial(_told, opened.name, block, bad), block.record(bad.row))
             lines.drop(block)
             yield self._given(parsed)
 

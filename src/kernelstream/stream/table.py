@@ -310,8 +310,10 @@ class RowReader:
                     rows = rows.slice(0, refused[0].row)
                     values, refused = self._values(rows)
                 for bad in refused:
-                    where = f"{opened.name}, row {self._row + bad.row + 1}, column {bad.column}"
-                    plan.bad.meet(f"{where}: {bad.reason}", self._raw(rows.slice(bad.row, 1)))
+                    message = (
+                        f"{opened.name}, row {self._row + bad.row + 1}, column {bad.column}: {bad.reason}"
+                    )
+                    plan.bad.meet(message.__str__, self._raw(rows.slice(bad.row, 1)))
                 self._row += rows.num_rows
                 done += rows.num_rows
                 yield self.columns.given(values)
