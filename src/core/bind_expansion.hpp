@@ -51,7 +51,7 @@ void expansion_restore(Expansion<T>& e, const HeldRows<T>& points, Matrix<T> wei
   fits(inverse.has_value() == !e.inverse.empty());
   if (inverse) fits(int64_t(inverse->shape(0)) == n && int64_t(inverse->shape(1)) == n);
   fits(is_count(int64_t(random(1))));
-  for (int64_t j = 0; j < n; ++j) fits(born(size_t(j)) >= 0 && born(size_t(j)) < int64_t(random(1)));
+  for (int64_t j = 0; j < n; ++j) fits(is_count(born(size_t(j))));
   e.points.count = 0;
   for (int64_t j = 0; j < n; ++j) e.place(j, points.rows, j);
   weights_in(e.weights, weights);

@@ -55,7 +55,7 @@ _OBJECTS = {
 }
 _DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U64": np.uint64}
 #: Hyper-parameters that say how many points or features a state has room for.
-_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank")
+_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
 #: Learners that allocate nothing of the size budget x budget when they start.
 _LINEAR = {"BOGD", "BPAS", "FOGD", "Forgetron", "NOGD", "NOLANA", "OKSSIL", "RBP", "RRF", "TruncatedKOGD"}
 

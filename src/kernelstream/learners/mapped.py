@@ -252,11 +252,12 @@ class NOGD(KernelLearner):
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
-            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(
-                arrays["matrix"]
-            ):
+            points, matrix, weights = (arrays[name] for name in ("points", "matrix", "map_weights"))
+            if points.shape[1:] != (self._width,) or len(weights) != len(matrix):
                 raise state_error()
-            self._map(arrays["points"], arrays["matrix"], arrays["map_weights"])
+            if any(array.dtype != self._dtype for array in (points, matrix, weights)):
+                raise state_error()
+            self._map(points, matrix, weights)
         else:
             points = as_rows(arrays["points"], self._dtype)
             self._expansion.restore(

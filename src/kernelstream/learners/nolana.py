@@ -167,7 +167,8 @@ class NOLANA(NOGD):
             shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
             wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
-            if wrong or arrays["counts"].dtype != np.int64:
+            kinds = {name: np.float64 for name in shapes} | {"counts": np.int64}
+            if wrong or any(arrays[name].dtype != kind for name, kind in kinds.items()):
                 raise state_error()
             self._adapted = Landmarks.restored(
                 self._settled, points, rank, self.solver, self.iterations, arrays

@@ -260,7 +260,7 @@ class SkeGD(NOGD):
         if not 0 <= self._rounds < 2**62:
             raise state_error()
         if sketch:
-            if sketch["stored"].shape[1:] != (self._width,):
+            if sketch["stored"].shape[1:] != (self._width,) or sketch["stored"].dtype != self._dtype:
                 raise state_error()
             self._sketch.restore(sketch)
         super()._load_core(arrays)

@@ -371,6 +371,7 @@ class IncrementalSketch(_LandmarkSketch):
         if (
             any(state[name].shape != shape for name, shape in shapes.items())
             or any(state[name].dtype != np.int64 for name in ("drawn", "numbers", "counts"))
+            or any(state[name].dtype != np.float64 for name in ("pp", "pm"))
             or not self.budget <= self._count <= self._capacity
             or not ((state["drawn"] >= 0) & (state["drawn"] < self._count)).all()
             or not ((state["numbers"] >= 0) & (state["numbers"] < state["counts"][0])).all()
