@@ -167,7 +167,7 @@ class NOLANA(NOGD):
             shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
             wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
-            kinds = {name: np.float64 for name in shapes} | {"counts": np.int64}
+            kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | {"counts": np.int64}
             if wrong or any(arrays[name].dtype != kind for name, kind in kinds.items()):
                 raise state_error()
             self._adapted = Landmarks.restored(
