@@ -5,11 +5,12 @@ import lzma
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelstream import stream
-from kernelstream.stream import datasets, libsvm, synthetic
+from kernelstream import _text, stream
+from kernelstream.stream import datasets, synthetic
+from oracles.libsvm import parse_lines
 
 MAKERS = [stream.rings, stream.moving_classes, stream.friedman]
 
@@ -100,6 +101,11 @@ def test_adversarial_blocks_refuse_labels_that_cannot_be_flipped():
 
 # ---------------------------------------------------------------- LIBSVM text
 
+
+def read_libsvm(source, **arguments):
+    return stream.read(source, format="libsvm", task="regression", **arguments)
+
+
 TEXT = "+1 1:0.5 3:-2e-3\n-1\n\n  2.5 2:1 4:7  # a comment\n# nothing here\n-1 1:0\r\n"
 X_TEXT = [[0.5, 0, -2e-3, 0], [0, 0, 0, 0], [0, 1, 0, 7], [0, 0, 0, 0]]
 Y_TEXT = [1, -1, 2.5, -1]
@@ -117,7 +123,7 @@ def test_reads_plain_gzip_and_xz_from_paths_and_files(tmp_path, pack, kind, chun
         "binary": lambda: io.BytesIO(path.read_bytes()),
         "buffered": lambda: open(path, "rb"),
     }[kind]()
-    X, y = zip(*libsvm.read_libsvm(source, n_features=4, chunk_size=chunk_size), strict=True)
+    X, y = zip(*read_libsvm(source, n_features=4, chunk_size=chunk_size), strict=True)
     np.testing.assert_array_equal(np.concatenate([x.toarray() for x in X]), X_TEXT)
     np.testing.assert_array_equal(np.concatenate(y), Y_TEXT)
     assert all(x.dtype == np.float64 and x.indices.dtype == np.int32 for x in X)
@@ -127,19 +133,19 @@ def test_reads_plain_gzip_and_xz_from_paths_and_files(tmp_path, pack, kind, chun
 
 
 def test_reads_text_files_and_float32():
-    ((X, y),) = libsvm.read_libsvm(io.StringIO(TEXT), dtype=np.float32)
+    ((X, y),) = read_libsvm(io.StringIO(TEXT), dtype=np.float32)
     assert X.dtype == np.float32
     np.testing.assert_array_equal(y, Y_TEXT)
 
 
 def test_without_n_features_the_width_grows():
-    chunks = libsvm.read_libsvm(io.StringIO("1 2:1\n1 1:1\n1 9:1\n1 1:1\n"), chunk_size=1)
+    chunks = read_libsvm(io.StringIO("1 2:1\n1 1:1\n1 9:1\n1 1:1\n"), chunk_size=1)
     assert [X.shape[1] for X, _ in chunks] == [2, 2, 9, 9]
 
 
 def test_an_empty_file_gives_no_chunk():
-    assert list(libsvm.read_libsvm(io.StringIO(""))) == []
-    assert list(libsvm.read_libsvm(io.StringIO("\n# nothing\n"))) == []
+    assert list(read_libsvm(io.StringIO(""))) == []
+    assert list(read_libsvm(io.StringIO("\n# nothing\n"))) == []
 
 
 @pytest.mark.parametrize(
@@ -175,19 +181,50 @@ def test_an_empty_file_gives_no_chunk():
 def test_errors_name_the_file_the_line_and_the_reason(tmp_path, line, reason):
     path = tmp_path / "bad.libsvm"
     path.write_text(f"1 1:1\n\n-1 2:1\n{line}\n1 1:1\n")
-    with pytest.raises(ValueError, match=rf"bad\.libsvm, line 4: .*{reason}"):
-        list(libsvm.read_libsvm(path, n_features=7))
-    with pytest.raises(ValueError, match=r"<stream>, line 4: "):
-        list(libsvm.read_libsvm(io.BytesIO(path.read_bytes()), n_features=7, chunk_size=3))
+    with pytest.raises(ValueError, match=rf"bad\.libsvm, line 4, column \d+: .*{reason}"):
+        list(read_libsvm(path, n_features=7))
+    with pytest.raises(ValueError, match=r"<stream>, line 4, column "):
+        list(read_libsvm(io.BytesIO(path.read_bytes()), n_features=7, chunk_size=3))
 
 
-@given(st.lists(st.text("0123 :\t\n.-#e_xn", max_size=12), max_size=6))
-def test_the_quick_parser_never_accepts_what_the_careful_one_refuses(lines):
-    block = [line.replace("\n", "").encode() + b"\n" for line in lines]
-    quick = libsvm._parse_block(block)
-    if quick is not None:
-        for a, b in zip(quick, libsvm._parse_lines(block, "", 1), strict=True):
-            np.testing.assert_array_equal(a, b)
+def parsed(text, n_features=None, labelled=True):
+    """The compiled parser's rows, and the lines it refused with the words for it."""
+    labels, starts, indices, values, refused = _text.parse_libsvm(
+        text, n_features or 0, np.finfo(np.float64).max, labelled, False
+    )
+    pairs = list(zip((indices + 1).tolist(), values.tolist(), strict=True))
+    rows = [(label, pairs[a:b]) for label, a, b in zip(labels.tolist(), starts[:-1], starts[1:], strict=True)]
+    return rows, [numbers[0] + 1 for numbers in refused.reshape(-1, 6).tolist()]
+
+
+LIKE_NUMBERS = st.one_of(
+    st.text("0123456789.-+eE", max_size=12),
+    st.floats().map(repr),
+    st.from_regex(r"[-+]?[0-9]{1,25}(\.[0-9]{0,25})?([eE][-+]?[0-9]{1,3})?", fullmatch=True),
+    st.sampled_from(
+        ["nan", "-inf", "Infinity", "1_0", "0x1p3", "1e400", "1e-400", "4.9e-324", "2.4e-324", "1d5"]
+    ),
+)
+
+
+@settings(max_examples=500)
+@given(LIKE_NUMBERS, LIKE_NUMBERS)
+def test_numbers_are_those_of_float(label, value):
+    line = f"{label} 7:{value}\n".encode()
+    rows, refused = parsed(line)
+    expected, bad = parse_lines([line])
+    assert rows == expected
+    assert refused == [number for number, _ in bad]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.text("0123 :\t.-#e_xn\r\v+i", max_size=14), max_size=6), st.sampled_from([None, 3]))
+def test_the_compiled_parser_is_the_obvious_one(lines, n_features):
+    block = [line.encode() + b"\n" for line in lines]
+    rows, refused = parsed(b"".join(block), n_features)
+    expected, bad = parse_lines(block, n_features)
+    assert rows == expected
+    assert refused == [number for number, _ in bad]
 
 
 @given(
@@ -202,16 +239,12 @@ def test_the_quick_parser_never_accepts_what_the_careful_one_refuses(lines):
         max_size=10,
     )
 )
-def test_what_is_written_is_read_by_the_quick_parser(rows):
-    block = [
-        " ".join([repr(label), *(f"{i}:{v!r}" for i, v in sorted(pairs.items()))]).encode() + b"\n"
+def test_what_is_written_is_read(rows):
+    text = "".join(
+        " ".join([repr(label), *(f"{i}:{v!r}" for i, v in sorted(pairs.items()))]) + "\n"
         for label, pairs in rows
-    ]
-    labels, counts, indices, values = libsvm._parse_block(block)
-    np.testing.assert_array_equal(labels, [label for label, _ in rows])
-    np.testing.assert_array_equal(counts, [len(pairs) for _, pairs in rows])
-    assert indices.tolist() == [i for _, pairs in rows for i in sorted(pairs)]
-    assert values.tolist() == [pairs[i] for _, pairs in rows for i in sorted(pairs)]
+    )
+    assert parsed(text.encode()) == ([(label, sorted(pairs.items())) for label, pairs in rows], [])
 
 
 # ---------------------------------------------------------------- data sets
@@ -231,7 +264,7 @@ def test_data_sets_are_what_their_records_say(name, request):
 
 
 def test_svmguide3_leaves_out_the_copies(data_file, dataset):
-    (whole,) = libsvm.read_libsvm(data_file("svmguide3"), chunk_size=2000)
+    (whole,) = read_libsvm(data_file("svmguide3"), chunk_size=2000)
     X, y = dataset("svmguide3")
     assert whole[0].shape[0] == 1284
     np.testing.assert_array_equal(X, whole[0].toarray()[:1243])

@@ -138,7 +138,8 @@ template <class T> Kernel<T> kernel_of(const std::string& name, double gamma, do
 
 inline Settings settings_of(int64_t width, int64_t outputs, bool regression, int64_t budget, const std::string& loss,
                      double loss_width, double eta, double lambda, double C, double clip, const std::string& variant) {
-  require(width >= 0 && outputs >= 1 && budget >= 0 && width <= (int64_t(1) << 31), "sizes out of range");
+  constexpr int64_t most = int64_t(1) << 31;   // so that products of two sizes stay in range
+  require(width >= 0 && outputs >= 1 && budget >= 0 && width <= most && outputs <= most && budget <= most, "sizes out of range");
   Settings s;
   s.width = width;
   s.outputs = outputs;
@@ -152,6 +153,11 @@ inline Settings settings_of(int64_t width, int64_t outputs, bool regression, int
   s.variant = variant;
   return s;
 }
+
+// A state comes from a file and may hold anything: whatever could lead out of an array or overflow is refused.
+inline void fits(bool good) { require(good, "the state does not fit this learner"); }
+
+inline bool is_count(int64_t n) { return n >= 0 && n < (int64_t(1) << 62); }   // can be counted up for ever
 
 using Targets = Vector<double>;
 using Weights = std::optional<Vector<double>>;

@@ -87,10 +87,11 @@ template <class T> static void bind_dual(nb::module_& m, const std::string& suff
              auto guard = b.locked();
              Dual<T>& e = b.model;
              int64_t n = points.rows.n;
-             require(n <= e.set.budget && points.rows.width == e.set.width && int64_t(gram.shape(0)) == n &&
-                         int64_t(gram.shape(1)) == n && int64_t(weights.shape(0)) == n && int64_t(born.shape(0)) == n &&
-                         clock.shape(0) == 2 && int64_t(map_weights.shape(0)) == e.stride(),
-                     "the state does not fit this learner");
+             fits(n <= e.set.budget && points.rows.width == e.set.width && int64_t(gram.shape(0)) == n &&
+                  int64_t(gram.shape(1)) == n && int64_t(weights.shape(0)) == n && int64_t(born.shape(0)) == n &&
+                  clock.shape(0) == 2 && int64_t(map_weights.shape(0)) == e.stride());
+             fits(is_count(clock(0)) && is_count(clock(1)));
+             for (int64_t j = 0; j < n; ++j) fits(is_count(born(size_t(j))));
              e.points.count = 0;
              e.each(points.rows, 0, [&](int64_t j, const T* z) {
                e.place(j, points.rows, j, z);

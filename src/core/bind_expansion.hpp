@@ -45,12 +45,13 @@ template <class T>
 void expansion_restore(Expansion<T>& e, const HeldRows<T>& points, Matrix<T> weights, Vector<int64_t> born,
                        Vector<uint64_t> random, Vector<double> ledger, std::optional<Matrix<double>> inverse) {
   int64_t n = points.rows.n;
-  require(n <= e.set.budget && points.rows.width == e.set.width && int64_t(weights.shape(0)) == n &&
-              int64_t(born.shape(0)) == n && random.shape(0) == 2 && ledger.shape(0) == 2 &&
-              int64_t(weights.shape(1)) == e.set.outputs,
-          "the state does not fit this learner");
-  require(inverse.has_value() == !e.inverse.empty(), "the state does not fit this learner");
-  if (inverse) require(int64_t(inverse->shape(0)) == n && int64_t(inverse->shape(1)) == n, "the state does not fit this learner");
+  fits(n <= e.set.budget && points.rows.width == e.set.width && int64_t(weights.shape(0)) == n &&
+       int64_t(born.shape(0)) == n && random.shape(0) == 2 && ledger.shape(0) == 2 &&
+       int64_t(weights.shape(1)) == e.set.outputs);
+  fits(inverse.has_value() == !e.inverse.empty());
+  if (inverse) fits(int64_t(inverse->shape(0)) == n && int64_t(inverse->shape(1)) == n);
+  fits(is_count(int64_t(random(1))));
+  for (int64_t j = 0; j < n; ++j) fits(is_count(born(size_t(j))));
   e.points.count = 0;
   for (int64_t j = 0; j < n; ++j) e.place(j, points.rows, j);
   weights_in(e.weights, weights);

@@ -32,7 +32,8 @@ template <class T, class Model, class M> void def_landmarks(nb::class_<Bound<T, 
       [](const HeldRows<T>& landmarks, Matrix<T> matrix, const std::string& kernel, double gamma, double offset, int degree,
          nb::object function, int64_t outputs, bool regression, const std::string& loss, double loss_width, double eta,
          double lambda) {
-        require(int64_t(matrix.shape(1)) == landmarks.rows.n, "the matrix must have one column a landmark");
+        require(landmarks.rows.n >= 1 && int64_t(matrix.shape(1)) == landmarks.rows.n,
+                "the matrix must have one column a landmark, of which there must be one at least");
         Settings s = settings_of(landmarks.rows.width, outputs, regression, 0, loss, loss_width, eta, lambda, 0, 0, "");
         return new Bound<T, Model>(std::in_place, std::move(s),
                                    std::make_unique<M>(kernel_of<T>(kernel, gamma, offset, degree, std::move(function)),

@@ -7,8 +7,6 @@ namespace {
 
 using Doubles = Vector<double>;
 
-void fits(bool good) { require(good, "the state does not fit this learner"); }
-
 template <class From, class To = From> Made<To> vector_out(const From* from, size_t n) {
   To* to;
   Made<To> made = make<To>({n}, &to);
@@ -287,7 +285,7 @@ template <class T> void bind_dictionary(nb::module_& m, const std::string& suffi
           [](Model& b, const Held& points, Doubles dictionary, Vector<int64_t> slots, Doubles scales, Vector<uint64_t> random,
              Doubles online, Vector<int64_t> born, Vector<int64_t> seen) {
             std::lock_guard<std::mutex> guard(b.lock);
-            fits(born.shape(0) == size_t(points.rows.n) && seen.shape(0) == 1);
+            fits(born.shape(0) == size_t(points.rows.n) && seen.shape(0) == 1 && is_count(seen(0)));
             points_in(b.model.store, points.rows);
             sampler_in(b.model.sampler, b.model.store, dictionary, slots, scales, random, online);
             b.model.born.assign(born.data(), born.data() + born.shape(0));

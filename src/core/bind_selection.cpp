@@ -32,10 +32,10 @@ static void selection_restore(BoundSelection<T>& b, const HeldRows<T>& points, M
   auto guard = b.locked();
   Selection<T>& s = b.model;
   const auto& scales = s.each_feature() ? gammas : gamma;
-  require(scales && scales->shape(0) == s.gamma.size() && rounds.shape(0) == 1 &&
-              point_gammas.has_value() == (s.points.gammas.size() > 0) &&
-              (!point_gammas || int64_t(point_gammas->shape(0)) == points.rows.n),
-          "the state does not fit this learner");
+  fits(scales && scales->shape(0) == s.gamma.size() && rounds.shape(0) == 1 && is_count(rounds(0)) &&
+       point_gammas.has_value() == (s.points.gammas.size() > 0) &&
+       (!point_gammas || int64_t(point_gammas->shape(0)) == points.rows.n));
+  for (size_t d = 0; d < s.gamma.size(); ++d) fits((*scales)(d) >= 0 && (*scales)(d) <= s.search.high);
   expansion_restore<T>(s, points, weights, born, random, ledger, std::nullopt);
   s.rounds = rounds(0);
   std::copy_n(scales->data(), s.gamma.size(), s.gamma.begin());
@@ -76,12 +76,10 @@ static void lottery_restore(BoundLottery<T>& b, const HeldRows<T>& points, Matri
   auto guard = b.locked();
   Lottery<T>& l = b.model;
   int64_t n = points.rows.n, N = int64_t(l.candidates.size());
-  require(n <= l.set.budget && points.rows.width == l.set.width && int64_t(weights.shape(0)) == n &&
-              int64_t(weights.shape(1)) == l.set.outputs && int64_t(owners.shape(0)) == n && int64_t(losses.shape(0)) == N &&
-              random.shape(0) == 2,
-          "the state does not fit this learner");
-  for (int64_t j = 0; j < n; ++j)
-    require(owners(size_t(j)) >= 0 && owners(size_t(j)) < N, "the state does not fit this learner");
+  fits(n <= l.set.budget && points.rows.width == l.set.width && int64_t(weights.shape(0)) == n &&
+       int64_t(weights.shape(1)) == l.set.outputs && int64_t(owners.shape(0)) == n && int64_t(losses.shape(0)) == N &&
+       random.shape(0) == 2 && is_count(int64_t(random(1))));
+  for (int64_t j = 0; j < n; ++j) fits(owners(size_t(j)) >= 0 && owners(size_t(j)) < N);
   for (auto& c : l.candidates) c.points.count = 0;
   for (int64_t j = 0; j < n; ++j) {
     Expansion<T>& f = l.candidates[size_t(owners(size_t(j)))];

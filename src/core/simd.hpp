@@ -167,6 +167,7 @@ template <class T> class Array {
   Array() = default;
   explicit Array(size_t n) : size_((n + kLine<T> - 1) / kLine<T> * kLine<T>) {
     if (size_ == 0) return;
+    if (n > SIZE_MAX / 4 / sizeof(T)) throw std::bad_alloc();   // and not a product that wraps around
     data_ = static_cast<T*>(::operator new(size_ * sizeof(T), std::align_val_t(64)));
     std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
   }

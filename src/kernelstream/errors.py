@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["CapacityError", "ScoreOverflowError"]
+__all__ = ["CapacityError", "CheckpointError", "ModelFileError", "ScoreOverflowError"]
 
 
 class _StoppedError(Exception):
@@ -38,5 +38,21 @@ class ScoreOverflowError(_StoppedError, ValueError):
     Rows before the one named were learnt; that row and the rows after it were not.
 
     >>> issubclass(ScoreOverflowError, ValueError)
+    True
+    """
+
+
+class ModelFileError(ValueError):
+    """A model cannot be written to a file, or a file is not a model that this version can make.
+
+    >>> issubclass(ModelFileError, ValueError)
+    True
+    """
+
+
+class CheckpointError(ValueError):
+    """A checkpoint folder cannot be used: another run has it, it is of another run, or nothing in it is whole.
+
+    >>> issubclass(CheckpointError, ValueError)
     True
     """

@@ -10,6 +10,7 @@ for one thread at a time.
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -24,9 +25,18 @@ from kernelstream.learners import Learner, NewtonMixture
 from kernelstream.losses import Logistic, as_loss
 from kernelstream.rows import as_rows, check_finite
 
-__all__ = ["KernelClassifier", "KernelRegressor"]
+__all__ = ["KernelClassifier", "KernelRegressor", "default_learner"]
 
 Array = NDArray[Any]
+
+
+def default_learner() -> Learner:
+    """The learner of ``KernelClassifier()`` and ``KernelRegressor()``.
+
+    >>> default_learner()
+    NOGD()
+    """
+    return NOGD()
 
 
 class _KernelEstimator(BaseEstimator):
@@ -34,6 +44,7 @@ class _KernelEstimator(BaseEstimator):
 
     learner: Learner | None
     learner_: Learner
+    n_features_in_: int
 
     def __init__(self, learner: Learner | None = None) -> None:
         self.learner = learner
@@ -48,6 +59,21 @@ class _KernelEstimator(BaseEstimator):
         """Bytes of model state; constant once the learner's budget is full."""
         check_is_fitted(self, "learner_")
         return self.learner_.nbytes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trained model to a file, whole or not at all; ``kernelstream.load`` reads it."""
+        from kernelstream.persistence import save
+
+        save(self, path)
+
+    def widen(self, width: int) -> None:
+        """Accept rows of more features; those seen before keep their columns, the new ones were always zero."""
+        check_is_fitted(self, "learner_")
+        if width > self.n_features_in_:
+            if hasattr(self, "feature_names_in_"):
+                raise ValueError("a model that knows its features by name has no place for more of them")
+            self.learner_.widen(width)
+            self.n_features_in_ = width
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Checked rows of X; a new model (``reset``) takes X's precision, a model at work keeps its own."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,24 @@ class Result:
     nbytes: int | None = None
     spacing: int = 1
     cumulated: list[float] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, model: object, warmup: int = 0) -> Self:
+        """An empty tally for a model's task."""
+        return cls("regression" if _is_regressor(model) else "classification", warmup)
+
+    def step(self, model: PredictsThenLearns, X: Any, y: Any) -> NDArray[Any]:
+        """Let the model predict and learn the next rows and count; what it predicted.
+
+        To stop and go on later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
+        """
+        start = time.perf_counter()
+        predicted = np.asarray(model.predict_then_learn(X, y))
+        self.seconds += time.perf_counter() - start
+        self._add(_losses(predicted, np.asarray(y), self))
+        nbytes = getattr(model, "nbytes_", None)
+        self.nbytes = None if nbytes is None else int(nbytes)
+        return predicted
 
     @property
     def mistakes(self) -> int:
@@ -163,14 +181,9 @@ def progressive(
     """
     if warmup < 0:
         raise ValueError(f"warmup must not be negative, got {warmup}")
-    result = Result("regression" if _is_regressor(model) else "classification", warmup)
+    result = Result.of(model, warmup)
     for X, labels in _chunks(X_or_chunks, y, chunk_size):
-        start = time.perf_counter()
-        predicted = model.predict_then_learn(X, labels)
-        result.seconds += time.perf_counter() - start
-        result._add(_losses(np.asarray(predicted), np.asarray(labels), result))
-        nbytes = getattr(model, "nbytes_", None)
-        result.nbytes = None if nbytes is None else int(nbytes)
+        result.step(model, X, labels)
         if callback is not None:
             callback(result)
     return result

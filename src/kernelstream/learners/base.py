@@ -205,6 +205,17 @@ class Learner(BaseEstimator):
             self.restore(state)
 
 
+def state_error() -> ValueError:
+    """What ``restore`` raises, as the core does.
+
+    >>> raise state_error()
+    Traceback (most recent call last):
+    ...
+    ValueError: the state does not fit this learner
+    """
+    return ValueError("the state does not fit this learner")
+
+
 def _overflow(row: int) -> ScoreOverflowError:
     return ScoreOverflowError(
         "the score of row {row}, or the step from it, is not finite: scale the inputs and targets (StandardScaler) "
@@ -320,6 +331,8 @@ class KernelLearner(Learner):
         return arrays
 
     def _load(self, arrays: State) -> None:
+        if ("kernel" in arrays) == self._given_settled():
+            raise state_error()
         if "kernel" in arrays:
             kernel: Any = as_kernel(self.kernel)
             self._settled = type(kernel)(gamma=float(arrays["kernel"][0]))
@@ -327,6 +340,13 @@ class KernelLearner(Learner):
         if "warmup_rows" in arrays:
             kept = (arrays[f"warmup_{what}"] for what in ("rows", "targets", "weights"))
             rows, targets, weights = kept
+            n, classes = len(targets), self._outputs
+            if rows.shape != (n, self._width) or targets.shape != (n,) or weights.shape != (n,):
+                raise state_error()
+            if n >= self.WARMUP:
+                raise state_error()
+            if classes > 1 and not np.isin(targets, np.arange(classes)).all():
+                raise state_error()
             self._kept = ([row.copy() for row in rows], targets.tolist(), weights.tolist())
         else:
             self._kept = None

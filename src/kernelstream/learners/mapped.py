@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.kernels import core_options
-from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
+from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step, state_error
 from kernelstream.rows import as_rows
 from kernelstream.sketches.adaptive import Landmarks, check_rank
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
@@ -252,11 +252,12 @@ class NOGD(KernelLearner):
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
-            if arrays["points"].shape[1] != self._width or len(arrays["map_weights"]) != len(
-                arrays["matrix"]
-            ):
-                raise ValueError("the state does not fit this learner")
-            self._map(arrays["points"], arrays["matrix"], arrays["map_weights"])
+            points, matrix, weights = (arrays[name] for name in ("points", "matrix", "map_weights"))
+            if points.shape[1:] != (self._width,) or len(weights) != len(matrix):
+                raise state_error()
+            if any(array.dtype != self._dtype for array in (points, matrix, weights)):
+                raise state_error()
+            self._map(points, matrix, weights)
         else:
             points = as_rows(arrays["points"], self._dtype)
             self._expansion.restore(

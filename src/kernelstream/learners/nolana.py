@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from kernelstream.learners.base import Array, State
+from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.mapped import NOGD
 from kernelstream.rows import as_rows
 from kernelstream.sketches.adaptive import Landmarks, check_adaptation
@@ -164,8 +164,12 @@ class NOLANA(NOGD):
         if "gram" in arrays:
             points, rank = arrays["points"], len(arrays["matrix"])
             pairs = len(points) if self.solver == "rank2" else rank
-            if arrays["gram"].shape != (len(points),) * 2 or arrays["vectors"].shape != (len(points), pairs):
-                raise ValueError("the state does not fit this learner")
+            shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
+            shapes |= {"counts": (len(points),), "epsilon": (4,)}
+            wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
+            kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | {"counts": np.int64}
+            if wrong or any(arrays[name].dtype != kind for name, kind in kinds.items()):
+                raise state_error()
             self._adapted = Landmarks.restored(
                 self._settled, points, rank, self.solver, self.iterations, arrays
             )

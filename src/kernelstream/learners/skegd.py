@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.errors import ScoreOverflowError
-from kernelstream.learners.base import Array, State
+from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.mapped import NOGD
 from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
 from kernelstream.validate import check_choice, check_integer
@@ -257,7 +257,11 @@ class SkeGD(NOGD):
             if name.startswith("sketch_")
         }
         self._rounds = int(arrays.pop("rounds")[0])
+        if not 0 <= self._rounds < 2**62:
+            raise state_error()
         if sketch:
+            if sketch["stored"].shape[1:] != (self._width,) or sketch["stored"].dtype != self._dtype:
+                raise state_error()
             self._sketch.restore(sketch)
         super()._load_core(arrays)
 

@@ -417,4 +417,4 @@ def check_adaptation(epsilon: Any, solver: Any, iterations: Any) -> None:
     else:
         check_number("epsilon", epsilon, low=0, finite=False)
     check_choice("solver", solver, SOLVERS)
-    check_integer("iterations", iterations, low=1)
+    check_integer("iterations", iterations, low=1, high=1000)

@@ -361,6 +361,23 @@ class IncrementalSketch(_LandmarkSketch):
         self._reset(state["stored"].shape[1], state["stored"].dtype)
         self.kernel_ = as_kernel(self.kernel)
         self._count = len(state["stored"])
+        size, landmarks = self._sjlt.size, self._samples
+        shapes: dict[str, tuple[int, ...]] = {
+            "drawn": (landmarks,),
+            "numbers": (self._count,),
+            "counts": (2,),
+        }
+        shapes |= {"pp": (size, size), "pm": (size, landmarks)}
+        if (
+            any(state[name].shape != shape for name, shape in shapes.items())
+            or any(state[name].dtype != np.int64 for name in ("drawn", "numbers", "counts"))
+            or any(state[name].dtype != np.float64 for name in ("pp", "pm"))
+            or not self.budget <= self._count <= self._capacity
+            or not ((state["drawn"] >= 0) & (state["drawn"] < self._count)).all()
+            or not ((state["numbers"] >= 0) & (state["numbers"] < state["counts"][0])).all()
+            or not ((state["counts"] >= 0) & (state["counts"] < 2**62)).all()
+        ):
+            raise ValueError("the state does not fit this sketch")
         self._stored[: self._count] = state["stored"]
         self._numbers[: self._count] = state["numbers"]
         self._offered, self._seen = (int(n) for n in state["counts"])

@@ -4,6 +4,7 @@ The benchmarks are not part of the package. `load` looks for ``<name>.libsvm.xz`
 environment variable ``KERNELSTREAM_DATA``, or in `data_dir`.
 """
 
+import contextlib
 import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 
 from kernelstream.stream import synthetic
-from kernelstream.stream.libsvm import read_libsvm
-
-Task = Literal["classification", "regression"]
+from kernelstream.stream.libsvm import LibsvmReader
+from kernelstream.stream.opening import Opened
+from kernelstream.stream.plan import Plan, Task
 
 _LIBSVM_SUFFIXES = (".libsvm.xz", ".libsvm.gz", ".libsvm")
 
@@ -107,19 +108,14 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any
         X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
         return X, y.astype(np.int64)
     path = _find(name, data_dir)
-    chunks = []
-    left = record.rows
-    for X, y in read_libsvm(path, n_features=record.features, chunk_size=10_000):
-        chunks.append((X[:left], y[:left]))
-        left -= len(chunks[-1][1])
-        if not left:
-            break
-    else:
-        raise ValueError(
-            f"{path} has {record.rows - left} rows, but {name} has {record.rows}: is the file cut short?"
-        )
+    reader = LibsvmReader(Plan(task=record.task, n_features=record.features))
+    with contextlib.closing(Opened(path)) as opened:
+        chunks = list(reader.rows(opened, None))
     X, y = vstack([X for X, _ in chunks], format="csr"), np.concatenate([y for _, y in chunks])
-    return X if record.sparse else X.toarray(), y if record.task == "regression" else y.astype(np.int64)
+    if len(y) < record.rows:
+        raise ValueError(f"{path} has {len(y)} rows, but {name} has {record.rows}: is the file cut short?")
+    X, y = X[: record.rows], y[: record.rows]
+    return X if record.sparse else X.toarray(), y
 
 
 def shuffled(

@@ -1,0 +1,302 @@
+"""Progress while a run lasts, tables after it, and curves."""
+
+import contextlib
+import csv
+import importlib.util
+import io
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kernelstream.cli.arguments import UsageError
+from kernelstream.evaluate import Result
+from kernelstream.persistence import write_atomically
+from kernelstream.stream import Source
+
+__all__ = ["check_curve", "figures", "print_ranking", "print_table", "progress", "write_curve"]
+
+WINDOW = 10_000
+"""Rows of the window whose error is shown beside that of all rows."""
+
+Tell = Callable[[Result, Source], object]
+
+
+class Watch:
+    """What is worth telling of a run under way: errors, speed, memory, time left."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._share: float | None = None  # of the source, when this run began
+        self._rows = 0  # learnt before this run began
+        self._marks: deque[tuple[int, float]] = deque()  # rows and loss after each chunk of the window
+
+    def see(self, result: Result, source: Source) -> None:
+        """Take note; for the first time when the run begins."""
+        if self._share is None:
+            self._share, self._rows = source.fraction or 0.0, result.rounds
+        self._marks.append((result.rounds, result.loss))
+        while len(self._marks) > 1 and self._marks[1][0] <= result.rounds - WINDOW:
+            self._marks.popleft()
+
+    def line(self, result: Result) -> str:
+        """The state in one line."""
+        start, before = self._marks[0]
+        mean = (result.loss - before) / max(result.rounds - start, 1)
+        window = mean**0.5 if result.task == "regression" else mean
+        speed = (result.rounds - self._rows) / max(time.monotonic() - self._began, 1e-9)
+        used = process_memory()
+        return (
+            f"{_error(result, result.error)}, last {result.rounds - start:,}: {_percent(result, window)}   "
+            f"{speed:,.0f} rows/s" + ("" if used is None else f"   {size(used)}")
+        )
+
+    def left(self, source: Source) -> str:
+        """The time left, if the end is in sight."""
+        share, began = source.fraction, self._share or 0.0
+        if share is None or share <= began:
+            return ""
+        seconds = int((time.monotonic() - self._began) * (1 - share) / (share - began))
+        hours = f"{seconds // 3600}:{seconds // 60 % 60:02d}" if seconds >= 3600 else f"{seconds // 60}"
+        return f"{hours}:{seconds % 60:02d} left"
+
+
+def _percent(result: Result, error: float) -> str:
+    return f"{error:.4g}" if result.task == "regression" else f"{error:.2%}"
+
+
+def _error(result: Result, error: float) -> str:
+    return f"{'RMSE' if result.task == 'regression' else 'error'} {_percent(result, error)}"
+
+
+def process_memory() -> int | None:
+    """Bytes of this process in memory, where the system says so.
+
+    >>> process_memory() is None or process_memory() > 1e6
+    True
+    """
+    with contextlib.suppress(OSError, AttributeError, ValueError), open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def size(nbytes: int) -> str:
+    """A number of bytes in words.
+
+    >>> size(1_500_000)
+    '1.5 MB'
+    """
+    from rich.filesize import decimal
+
+    return decimal(nbytes)
+
+
+@contextlib.contextmanager
+def progress(show: bool) -> Iterator[Tell]:
+    """A live bar if standard error is a terminal; elsewhere a plain line for every tenth and every 5 seconds."""
+    watch = Watch()
+    if not show:
+        yield lambda result, source: None
+    elif not sys.stderr.isatty():
+        told, at = 0.0, time.monotonic()
+
+        def tell(result: Result, source: Source) -> None:
+            nonlocal told, at
+            share = source.fraction or 0.0
+            watch.see(result, source)
+            if share >= told + 0.1 or time.monotonic() > at + 5:
+                told, at = int(share * 10 + 1e-9) / 10, time.monotonic()
+                left = watch.left(source) if share < 1 else ""
+                print(
+                    f"{result.rounds:>12,} rows   {watch.line(result)}   {left}".rstrip(),
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+        yield tell
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        columns = (BarColumn(bar_width=16), TaskProgressColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("waiting for rows", total=None)
+
+            def update(result: Result, source: Source) -> None:
+                share = source.fraction
+                watch.see(result, source)
+                if not result.rounds:
+                    return
+                bar.update(
+                    task,
+                    total=None if share is None else 1.0,
+                    completed=share or 0.0,
+                    description=f"{result.rounds:,} rows   {watch.line(result)}   {watch.left(source)}",
+                )
+
+            yield update
+
+
+def figures(result: Result, seconds: float | None = None, rows: int | None = None) -> dict[str, Any]:
+    """The figures of a result, by name; `seconds` is the time for `rows` with reading and all."""
+    if result.task == "regression":
+        errors = {"rmse": result.rmse, "rmse_last_tenth": result.recent_error()}
+    else:
+        errors = {
+            "mistakes": result.mistakes,
+            "error_rate": result.error_rate,
+            "error_rate_last_tenth": result.recent_error(),
+        }
+    record = {"rounds": result.rounds, **errors, "seconds_in_model": result.seconds}
+    if seconds is not None and rows:
+        record |= {"seconds": seconds, "rows_per_second": rows / seconds}
+    return record | {
+        "microseconds_per_row": 1e6 * result.seconds / max(result.rounds, 1),
+        "model_bytes": result.nbytes,
+    }
+
+
+_LABELS: dict[str, tuple[str, str]] = {
+    "rounds": ("rounds", ",d"),
+    "mistakes": ("mistakes", ",d"),
+    "error_rate": ("error", ".2%"),
+    "error_rate_last_tenth": ("error, last 10 %", ".2%"),
+    "rmse": ("RMSE", ".5g"),
+    "rmse_last_tenth": ("RMSE, last 10 %", ".5g"),
+    "seconds": ("seconds", ".2f"),
+    "rows_per_second": ("rows/s", ",.0f"),
+    "microseconds_per_row": ("µs per row learnt", ".2f"),
+    "model_bytes": ("model bytes", ",d"),
+    "bad_rows": ("bad rows left out", ",d"),
+}
+
+
+def print_table(title: str, record: dict[str, Any]) -> None:
+    """Figures under their names."""
+    lines = [
+        (label, "unknown" if record[key] is None else format(record[key], style))
+        for key, (label, style) in _LABELS.items()
+        if key in record
+    ]
+    if not sys.stdout.isatty():
+        print(title)
+        for label, figure in lines:
+            print(f"  {label:<18}{figure:>14}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for label, figure in lines:
+        table.add_row(label, figure)
+    Console().print(table)
+
+
+def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str, str]) -> None:
+    """Learners from the best to the worst; those that failed below, with the reason."""
+    measure = "RMSE" if ranked and ranked[0][1].task == "regression" else "error"
+    heads = ("", "learner", measure, "last 10 %", "µs/row", "model", "error over the rows")
+    curves = [result.curve[1].tolist() for _, result in ranked]
+    curves = [curve[len(curve) // 50 :] for curve in curves]  # the very first rows are all mistakes
+    top = max((point for curve in curves for point in curve), default=1.0)
+    rows = [
+        (
+            str(place),
+            name,
+            _percent(result, result.error),
+            _percent(result, result.recent_error()),
+            f"{1e6 * result.seconds / max(result.rounds, 1):.2f}",
+            "" if result.nbytes is None else size(result.nbytes),
+            spark(curve, top),
+        )
+        for place, ((name, result), curve) in enumerate(zip(ranked, curves, strict=True), 1)
+    ]
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        print(title)
+        for row in (heads, *rows):
+            cells = (
+                f"{cell:>{w}}" if 1 < i < 6 else f"{cell:<{w}}"
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
+            print(f"  {'  '.join(cells)}".rstrip())
+        for name, why in failed.items():
+            print(f"  -  {name} stopped: {why}")
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title)
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="right" if 1 < i < 6 else "left")
+    for place, row in enumerate(rows):
+        table.add_row(*row, style="green" if place == 0 else None)
+    console = Console()
+    console.print(table)
+    for name, why in failed.items():
+        console.print(f"[bold red]{name} stopped:[/] {escape(why)}")
+
+
+def spark(values: list[float], top: float, width: int = 24) -> str:
+    """A curve in one line of text; a full block is `top`.
+
+    >>> spark([1.0, 0.5, 0.25], 1.0)
+    '█▄▂'
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    picked = (
+        [values[(i + 1) * len(values) // width - 1] for i in range(width)] if len(values) > width else values
+    )
+    return "".join(blocks[min(7, max(0, round(8 * value / top) - 1))] for value in picked) if top > 0 else ""
+
+
+# ---- curves ----
+
+
+def check_curve(path: str | None) -> None:
+    """Refuse a curve that could not be written, before the run."""
+    if path is None:
+        return
+    if not path.lower().endswith((".png", ".csv")):
+        raise UsageError(f"--curve {path}: the name must end in .png or .csv")
+    if path.lower().endswith(".png") and importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(
+            "--curve FILE.png needs matplotlib: pip install 'kernelstream[plot]', or give FILE.csv"
+        )
+
+
+def write_curve(path: str, results: dict[str, Result]) -> None:
+    """Errors over the rows of one or several learners, as a picture or as numbers."""
+    if path.lower().endswith(".csv"):
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(["learner", "rows", "error"])
+        for name, result in results.items():
+            out.writerows(
+                (name, n, repr(error)) for n, error in zip(*(c.tolist() for c in result.curve), strict=True)
+            )
+        return write_atomically(path, text.getvalue().encode())
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for name, result in results.items():
+        axes.plot(*result.curve, label=f"{name}: {_percent(result, result.error)}", linewidth=1.6)
+    regression = any(result.task == "regression" for result in results.values())
+    axes.set(
+        xlabel="rows learnt",
+        ylabel="RMSE so far" if regression else "share of mistakes so far",
+        ylim=(0, None),
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=120)
+    write_atomically(path, image.getvalue())

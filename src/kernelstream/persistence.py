@@ -1,0 +1,386 @@
+"""Model files: a model's arrays and a JSON header, in the safetensors layout; never pickle, nothing that could run.
+
+The header's one metadata entry, ``kernelstream``, is a JSON object with the format number, the estimator, the learner by name,
+its hyper-parameters, the classes, the feature names and a checksum over all of this and the arrays. A learner is looked up
+among the package's own, never imported by path, and a state is accepted only if the learner, having taken it over, gives it
+back to the bit. docs/model-files.md describes the format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import numbers
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream import kernels, learners, losses
+from kernelstream.errors import ModelFileError
+from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.estimators import _outputs as outputs_of
+from kernelstream.learners import Learner
+
+__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
+
+Model = KernelClassifier | KernelRegressor
+Arrays = dict[str, NDArray[Any]]
+Record = dict[str, Any]
+
+FORMAT = 1
+"""The format written. A file of a higher one is refused; lower ones are read."""
+
+MAX_BYTES = 1 << 33
+"""The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
+
+_KEY = "kernelstream"
+_ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
+_LEARNERS = {name: getattr(learners, name) for name in learners.__all__ if name != "Learner"}
+_OBJECTS = {
+    thing.__name__: thing
+    for room, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
+    for thing in (getattr(room, name) for name in room.__all__)
+    if isinstance(thing, type) and issubclass(thing, kind) and thing is not kind
+}
+_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U64": np.uint64}
+#: Hyper-parameters that say how many points or features a state has room for.
+_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
+#: Learners that allocate nothing of the size budget x budget when they start.
+_LINEAR = {"BOGD", "BPAS", "FOGD", "Forgetron", "NOGD", "NOLANA", "OKSSIL", "RBP", "RRF", "TruncatedKOGD"}
+
+
+def save(model: Model, path: str | os.PathLike[str], note: Any = None) -> None:
+    """Write a trained estimator to a file, which is there completely or, after an error or a crash, not at all.
+
+    Args:
+        model: a ``KernelClassifier`` or a ``KernelRegressor``.
+        path: the file.
+        note: anything that JSON can hold, to be kept with the model. ``kernelstream run --save`` keeps how its source makes
+            features of columns.
+
+    >>> import tempfile
+    >>> model = KernelClassifier().fit([[0.0], [1.0]] * 10, ["no", "yes"] * 10)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors")
+    ...     load(f"{folder}/model.safetensors").predict([[0.9]]).tolist()
+    ['yes']
+    """
+    write_atomically(path, pack(model, note))
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
+    """The estimator that ``save`` wrote; it predicts and goes on learning as the saved one would, to the bit.
+
+    Nothing in the file is executed. A file that is damaged, cut short, not ours, written by a newer version, or that
+    describes an impossible model is refused with ``ModelFileError``.
+
+    Args:
+        path: the file.
+        max_bytes: the largest file to read, and the largest model to make of it.
+    """
+    return load_noted(path, max_bytes=max_bytes)[0]
+
+
+def load_noted(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
+    """As ``load``, with the note that was saved with the model."""
+    return unpack(_read(path, max_bytes), os.fspath(path), max_bytes=max_bytes)
+
+
+def describe(path: str | os.PathLike[str]) -> Record:
+    """What a file says of itself: its header, the arrays by name with type and shape, and the bytes of the model."""
+    data = _read(path, MAX_BYTES)
+    record, arrays = _open(data)
+    model, _ = unpack(data, os.fspath(path))
+    shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
+    return record | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
+
+
+def pack(model: Model, note: Any = None) -> bytes:
+    """A trained estimator as the bytes of a model file, with a note: anything that JSON can hold."""
+    if type(model) not in _ESTIMATORS.values():
+        raise ModelFileError(
+            f"only {' and '.join(_ESTIMATORS)} have a file format, not {type(model).__module__}.{type(model).__name__}"
+        )
+    check_is_fitted(model, "learner_")
+    learner = model.learner_
+    name = type(learner).__name__
+    if _LEARNERS.get(name) is not type(learner):
+        raise ModelFileError(
+            f"{type(learner).__module__}.{name} is not one of kernelstream's learners: a model file holds no code, so whoever "
+            "loads it could not make one; pickle the model instead"
+        )
+    parameters = learner.get_params(deep=False)
+    record: Record = {
+        "format": FORMAT,
+        "estimator": type(model).__name__,
+        "default": model.learner is None,
+        "learner": name,
+        "parameters": {key: _encode(value, f"{name}'s {key}") for key, value in parameters.items()},
+        "features": int(model.n_features_in_),
+        "note": note,
+    }
+    if hasattr(model, "feature_names_in_"):
+        record["feature_names"] = [str(feature) for feature in model.feature_names_in_]
+    if isinstance(model, KernelClassifier):
+        record["classes"] = _encode_classes(model.classes_)
+        record["open"] = model._open
+    arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
+    _check_numbers(arrays, f"this {name}")
+    record["checksum"] = _checksum(record, arrays)
+    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
+
+
+def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
+    """The estimator and the note in the bytes of a model file; ``name`` stands for it in errors."""
+    try:
+        record, arrays = _open(data)
+        return _build(record, arrays, max_bytes), record.get("note")
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from None
+    except Exception as error:  # whatever a hostile header or state trips over
+        raise ModelFileError(f"{name}: not a possible model: {type(error).__name__}: {error}") from error
+
+
+# ---- the container ----
+
+
+def _open(data: bytes) -> tuple[Record, Arrays]:
+    """The header and the arrays, as they were written."""
+    try:
+        views: list[tuple[str, Record]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
+    except safetensors.SafetensorError as error:
+        raise ModelFileError(f"damaged, cut short or not a model file ({error})") from None
+    end = 8 + int.from_bytes(data[:8], "little")
+    text = json.loads(data[8:end]).get("__metadata__", {}).get(_KEY)
+    if text is None:
+        raise ModelFileError("a safetensors file, but not one of a kernelstream model")
+    record = json.loads(text)
+    if not isinstance(record, dict):
+        raise ModelFileError("its header is not a JSON object")
+    written = record.get("format")
+    if not isinstance(written, int) or not 1 <= written <= FORMAT:
+        raise ModelFileError(
+            f"its format is {written!r}, this version of kernelstream reads 1 to {FORMAT}: upgrade kernelstream"
+        )
+    arrays: Arrays = {}
+    for key, view in views:
+        if view["dtype"] not in _DTYPES:
+            raise ModelFileError(f"array {key!r} is of type {view['dtype']}, which no model has")
+        arrays[key] = np.frombuffer(view["data"], _DTYPES[view["dtype"]]).reshape(view["shape"]).copy()
+    if record.pop("checksum", None) != _checksum(record, arrays):
+        raise ModelFileError("damaged: its checksum is not that of its contents")
+    return record, arrays
+
+
+def _checksum(record: Record, arrays: Arrays) -> str:
+    digest = hashlib.blake2b(_json(record).encode(), digest_size=32)
+    for key in sorted(arrays):
+        digest.update(f"\n{key} {arrays[key].dtype.str} {arrays[key].shape}\n".encode())
+        digest.update(arrays[key].data if arrays[key].size else b"")
+    return digest.hexdigest()
+
+
+def _json(record: Record) -> str:
+    return json.dumps(record, sort_keys=True, allow_nan=False, separators=(",", ":"))
+
+
+def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(f"{os.fspath(path)}: not a file")
+    if status.st_size > max_bytes:
+        raise ModelFileError(
+            f"{os.fspath(path)}: {status.st_size:,} bytes are more than max_bytes={max_bytes:,}"
+        )
+    return Path(path).read_bytes()
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that after a crash at any moment it is the old one or the new one, never a part."""
+    target = os.path.realpath(path)
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+            if os.name == "posix":  # the new name must last, too
+                folder = os.open(os.path.dirname(target), os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write the file: {error.strerror}", os.fspath(path)) from None
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+# ---- from a header to a model ----
+
+
+def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
+    estimator = _known(_ESTIMATORS, record["estimator"], "estimator")
+    kind = _known(_LEARNERS, record["learner"], "learner")
+    parameters = {key: _decode(value) for key, value in record["parameters"].items()}
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ModelFileError(
+            f"{record['learner']} has no hyper-parameter {unknown[0]!r}: upgrade kernelstream"
+        )
+    learner: Learner = kind(**parameters)
+    classes = _decode_classes(record["classes"]) if estimator is KernelClassifier else None
+    _check_numbers(arrays, "its learner")
+    shape = arrays.get("shape", np.zeros(0))
+    outputs = 1 if classes is None else outputs_of(len(classes))
+    right = shape.dtype == np.int64 and shape.shape == (4,) and shape[1] == outputs
+    if not right or shape[2] != (classes is None) or shape[3] not in (4, 8) or shape[0] != record["features"]:
+        raise ModelFileError("its arrays are not those of such a model")
+    _check_size(learner, int(shape[0]), outputs, max_bytes)
+    learner.restore({key: array.copy() for key, array in arrays.items()})
+    if not _same(learner.state(), arrays):
+        raise ModelFileError(f"its arrays are not those of a {record['learner']} with these hyper-parameters")
+    model: Model = estimator(None if record["default"] is True else clone(learner))
+    model.learner_ = learner
+    model.n_features_in_ = int(shape[0])
+    if "feature_names" in record:
+        names = record["feature_names"]
+        if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
+            raise ModelFileError(f"its feature names are not {model.n_features_in_} strings")
+        model.feature_names_in_ = np.array(names, object)
+    if isinstance(model, KernelClassifier):
+        assert classes is not None
+        model.classes_, model._open = classes, record["open"] is True
+    return model
+
+
+def _known(known: dict[str, Any], name: Any, what: str) -> Any:
+    if not isinstance(name, str) or name not in known:
+        raise ModelFileError(f"unknown {what} {name!r}: upgrade kernelstream")
+    return known[name]
+
+
+def _check_numbers(arrays: Arrays, whose: str) -> None:
+    for key, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFileError(
+                f"the array {key!r} of {whose} holds NaN or infinity: the model has diverged"
+            )
+
+
+def _check_size(learner: Learner, width: int, outputs: int, max_bytes: int) -> None:
+    """Refuse a model too large to make, before anything is allocated: a small file can ask for a huge budget."""
+    if width < 0:
+        raise ModelFileError("its width is negative")
+    name, given = type(learner).__name__, learner.get_params(deep=False)
+    sizes = [int(given[key]) for key in _SIZES if given.get(key) is not None]
+    if not learner.bounded:  # these allocate as they grow; OKS has a few points' room for each candidate
+        sizes = [64 * max(1, len(given.get("bandwidths", ())))]
+    elif name not in _LINEAR:
+        sizes.append(max(sizes, default=0) ** 2 // max(1, width))
+    needed = 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
+    if needed > max_bytes:
+        raise ModelFileError(
+            f"its {name} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"
+        )
+
+
+def _same(mine: Arrays, given: Arrays) -> bool:
+    return mine.keys() == given.keys() and all(
+        mine[key].dtype == given[key].dtype
+        and mine[key].shape == given[key].shape
+        and np.ascontiguousarray(mine[key]).tobytes() == given[key].tobytes()
+        for key in mine
+    )
+
+
+# ---- hyper-parameters and classes as JSON ----
+
+
+def _encode(value: Any, what: str) -> Any:
+    """A hyper-parameter as JSON: tuples, infinities, kernels and losses are objects of one or two entries."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(entry, what) for entry in value]}
+    if isinstance(value, list):
+        return [_encode(entry, what) for entry in value]
+    name = type(value).__name__
+    if _OBJECTS.get(name) is type(value):
+        given = value.get_params(deep=False)
+        return {
+            "object": name,
+            "parameters": {key: _encode(v, f"{name}'s {key}") for key, v in given.items()},
+        }
+    raise ModelFileError(
+        f"{what} is {value!r}: a model file holds numbers, words, and kernels and losses of kernelstream, but no code; "
+        "pickle the model instead"
+    )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"float"} and value["float"] in ("inf", "-inf", "nan"):
+        return float(value["float"])
+    if value.keys() == {"tuple"} and isinstance(value["tuple"], list):
+        return tuple(_decode(value["tuple"]))
+    if value.keys() == {"object", "parameters"}:
+        kind = _known(_OBJECTS, value["object"], "kernel or loss")
+        return kind(**{key: _decode(entry) for key, entry in value["parameters"].items()})
+    raise ModelFileError(f"a hyper-parameter is {value!r}, which is nothing known")
+
+
+def _encode_classes(classes: NDArray[Any]) -> Record:
+    kind, values = classes.dtype.kind, classes.tolist()
+    if kind == "O" and not all(isinstance(value, str) for value in values):
+        odd = next(value for value in values if not isinstance(value, str))
+        raise ModelFileError(
+            f"the class {odd!r} is of type {type(odd).__name__} in an array of objects: a model file holds classes that are "
+            "all whole numbers, all numbers, all booleans or all strings"
+        )
+    if kind not in "iufbUO":
+        raise ModelFileError(
+            f"classes of type {classes.dtype} have no place in a model file: use numbers, booleans or strings"
+        )
+    return {"type": kind if kind in "UO" else classes.dtype.str[1:], "values": values}
+
+
+def _decode_classes(record: Any) -> NDArray[Any]:
+    kind, values = record["type"], record["values"]
+    if kind not in ("O", "U", "b1", *(k + size for k in "iuf" for size in "1248")) or kind == "f1":
+        raise ModelFileError(f"its classes are of the unknown type {kind!r}")
+    wanted = str if kind in "OU" else bool if kind == "b1" else float if kind[0] == "f" else int
+    if not isinstance(values, list) or not all(type(value) is wanted for value in values):
+        raise ModelFileError(f"its classes are not all of type {wanted.__name__}")
+    classes = np.array(values, object if kind == "O" else kind)
+    if classes.tolist() != values or not (classes[1:] > classes[:-1]).all():
+        raise ModelFileError("its classes are not sorted, or not what their type can hold")
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise ModelFileError("its classes hold NaN or infinity")
+    return classes

@@ -1,0 +1,267 @@
+"""A run: predict then learn everything a source gives, write predictions, keep checkpoints, and stop when asked."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import io
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.checkpoint import Checkpoint
+from kernelstream.errors import CheckpointError
+from kernelstream.evaluate import Result
+from kernelstream.persistence import Model
+from kernelstream.stream import Source
+
+__all__ = ["EVERY", "Interrupts", "Outcome", "Run", "differences", "fitted_width", "lines"]
+
+EVERY = 100_000
+"""Rows between two checkpoints, unless told otherwise."""
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    model: Model
+    result: Result
+    position: Any  # of the source, at the end
+    rows_before: int  # learnt before this run began, by the one it goes on from
+    bad_rows: int
+    first_bad_row: str | None
+    interrupted: bool
+
+
+@dataclasses.dataclass
+class Run:
+    """Predict then learn a source to its end.
+
+    With a checkpoint folder, the run goes on where the one before was killed, and ends with the same model and the same
+    predictions, to the bit, as if it had not been. After a run has finished it is not repeated.
+
+    Args:
+        model: a new estimator.
+        open_source: opens the source, from a position if one is given.
+        predictions: a file that gets one line for each row, what was predicted before it was learnt.
+        checkpoint: a folder.
+        every: rows between two checkpoints.
+        settings: what makes this run what it is; a checkpoint of other settings is refused.
+        told: called with the result so far and the source, at the start and after each chunk.
+    """
+
+    model: Model
+    open_source: Callable[[Any], Source]
+    predictions: str | None = None
+    checkpoint: str | None = None
+    every: int = EVERY
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    told: Callable[[Result, Source], object] = lambda result, source: None
+
+    def __call__(self) -> Outcome:
+        """Run to the end of the source or to Ctrl-C, whichever is first."""
+        with contextlib.ExitStack() as stack:
+            folder = None if self.checkpoint is None else stack.enter_context(Checkpoint(self.checkpoint))
+            saved = None if folder is None else folder.load()
+            begun = None if folder is None else folder.begin()
+            model, position, result, size = self.model, None, Result.of(self.model), None
+            if begun is not None:  # and perhaps killed before the first checkpoint
+                self._check_settings(begun["settings"])
+                position = begun["position"]
+            if saved is not None:
+                model, position, result = saved.model, saved.position, Result(**saved.record["result"])
+                size = self._check_predictions(saved.record["written"])
+                if saved.record["finished"]:
+                    bad = position["bad"]
+                    return Outcome(model, result, position, result.rounds, bad["count"], bad["first"], False)
+            before = result.rounds
+            source = stack.enter_context(contextlib.closing(self.open_source(position)))
+            if folder is not None:
+                folder.begin({"settings": self.settings, "position": source.position})
+            written = None
+            if self.predictions is not None:
+                written = stack.enter_context(contextlib.closing(_Lines(self.predictions, size)))
+            interrupts = stack.enter_context(Interrupts())
+
+            def save(finished: bool = False) -> None:
+                if folder is not None and result.rounds:
+                    record = {
+                        "result": dataclasses.asdict(result),
+                        "written": None if written is None else written.sync(),
+                        "finished": finished,
+                    }
+                    folder.save(model, position, **record)
+
+            last_saved = before
+            self.told(result, source)
+            while True:
+                try:
+                    chunk = interrupts.read(source)
+                except Exception:  # of the source: all that came before it is learnt, and counts
+                    save()
+                    raise
+                if chunk is None:
+                    break
+                X, y = chunk
+                first = result.rounds == 0
+                if not first:
+                    model.widen(X.shape[1])
+                predicted = result.step(model, X, y)
+                if written is not None:
+                    written.write(lines(predicted, unknown_first=first and result.task == "classification"))
+                position = source.position
+                if result.rounds - last_saved >= self.every:
+                    save()
+                    last_saved = result.rounds
+                self.told(result, source)
+            if not interrupts.asked:
+                position = source.position  # with the bad rows at the very end
+            save(finished=not interrupts.asked)
+            bad_rows, first_bad = source.bad_rows, source.first_bad_row
+            return Outcome(model, result, position, before, bad_rows, first_bad, interrupts.asked)
+
+    def _check_settings(self, before: dict[str, Any]) -> None:
+        found = differences(before, self.settings)
+        if found:
+            raise CheckpointError(
+                f"the checkpoint in {self.checkpoint} is of another run: {'; '.join(found)}. "
+                "Give the same command, another folder, or delete this one"
+            )
+
+    def _check_predictions(self, size: int | None) -> int | None:
+        """The length of the predictions that the checkpoint knows of, which must be there."""
+        if self.predictions is not None and size is not None:
+            there = os.path.getsize(self.predictions) if os.path.exists(self.predictions) else 0
+            if there < size:
+                raise CheckpointError(
+                    f"{self.predictions} has {there:,} bytes, but the checkpoint in {self.checkpoint} says that {size:,} "
+                    "were written: it is not the file that was written before"
+                )
+        return size
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs between two settings, in words.
+
+    >>> differences({"seed": 1, "learner": "NOGD"}, {"seed": 2, "learner": "NOGD"})
+    ['seed was 1, is 2']
+    """
+    return [
+        f"{key} was {before.get(key)}, is {now.get(key)}"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    ]
+
+
+def lines(predicted: NDArray[Any], *, unknown_first: bool = False) -> bytes:
+    r"""Predictions as lines of text, from which the same numbers are read again; ``nan`` where no label was known.
+
+    >>> lines(np.array([-9, 1, 2]), unknown_first=True)
+    b'nan\n1\n2\n'
+    >>> lines(np.array(["a", "b, c"]))
+    b'a\n"b, c"\n'
+    """
+    values = predicted.tolist()
+    if all(isinstance(value, str | None) for value in values):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([value or ""] for value in values)
+        return text.getvalue().encode()
+    if unknown_first:
+        values[0] = "nan"
+    return "".join(f"{value}\n" for value in values).encode()
+
+
+def fitted_width(X: Any, width: int) -> Any:
+    """Rows with columns of zeros up to a width.
+
+    >>> fitted_width(np.ones((1, 2)), 3).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    missing = width - X.shape[1]
+    if missing <= 0:
+        return X
+    if isinstance(X, np.ndarray):
+        return np.pad(X, [(0, 0), (0, missing)])
+    X = X.copy()
+    X.resize(X.shape[0], width)
+    return X
+
+
+class _Lines:
+    """A file that lines are added to, first cut to a length; without one it starts empty. What fails names the file."""
+
+    def __init__(self, path: str, size: int | None) -> None:
+        self._path = path
+        self._file = open(path, "wb" if size is None else "r+b", buffering=0)
+        if size is not None:
+            self._file.truncate(size)
+            self._file.seek(size)
+
+    def write(self, text: bytes) -> None:
+        with self._named():
+            while text:  # a disk that fills up takes a part first
+                text = text[self._file.write(text) :]
+
+    def sync(self) -> int:
+        """The length, once everything is on the disk."""
+        with self._named():
+            os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OSError(
+                error.errno, f"cannot write the predictions: {error.strerror}", self._path
+            ) from None
+
+
+class Interrupts:
+    """Ctrl-C ends a wait for rows at once, and learning at the end of the chunk; the second one ends everything."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._reading = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._reading or self.asked:
+            self.asked = True
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def read(self, source: Iterator[Any]) -> Any:
+        """The next chunk; None at the end, and after Ctrl-C."""
+        if self.asked:
+            return None
+        try:
+            self._reading = True
+            chunk = next(source, None)
+            self._reading = False
+            return chunk
+        except KeyboardInterrupt:
+            self._reading = False
+            if not self.asked:
+                raise
+            return None

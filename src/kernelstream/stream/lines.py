@@ -1,0 +1,190 @@
+"""Blocks of whole records from text of any length: what every reader of text stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream import _text
+from kernelstream.stream.bad_rows import BadRow
+from kernelstream.stream.opening import Opened
+from kernelstream.stream.plan import Plan, Rows
+
+LONGEST_RECORD = 64 << 20
+"""A line (or a CSV record) longer than this many bytes is an error: so memory stays bounded whatever comes."""
+
+_BLOCK = 8 << 20  # a block ends at this size even if it has fewer records than asked for
+_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole records: their text, where each ends in it, and the number of the first line."""
+
+    text: bytes
+    ends: NDArray[np.int64]
+    line: int
+    quotes: bool = False  # whether a record may hold several lines
+
+    @property
+    def lines(self) -> int:
+        """How many lines end in it."""
+        several = self.quotes and b'"' in self.text
+        return self.text.count(b"\n") if several else len(self.ends) - (self.text[-1:] != b"\n")
+
+    def record(self, number: int) -> bytes:
+        """The text of one record."""
+        return self.text[self._start(number) : int(self.ends[number])]
+
+    def line_of(self, number: int) -> int:
+        """The line on which a record begins."""
+        return self.line + self.text.count(b"\n", 0, self._start(number))
+
+    def before(self, number: int) -> Block:
+        """The records before one of them."""
+        return Block(self.text[: self._start(number)], self.ends[:number], self.line, self.quotes)
+
+    def _start(self, number: int) -> int:
+        return int(self.ends[number - 1]) if number else 0
+
+
+class Lines:
+    r"""Takes blocks of records from a source and knows where it stands.
+
+    Args:
+        opened: the bytes.
+        delimiter: of a table whose fields may be quoted; empty for records that are lines.
+        at: where to go on, as `at` said.
+
+    Examples:
+        >>> import io
+        >>> lines = Lines(Opened(io.BytesIO(b"a\nb\nc")))
+        >>> lines.take(2).text, lines.at, lines.take(2).text, lines.take(2)
+        (b'a\nb\n', {'offset': 4, 'line': 3}, b'c', None)
+    """
+
+    def __init__(self, opened: Opened, delimiter: str = "", at: dict[str, int] | None = None) -> None:
+        self._opened, self._delimiter = opened, delimiter
+        self._buffer = bytearray()
+        self._finished = False
+        self._failed: Exception | None = None
+        if at is None and opened.peek(len(_MARK)) == _MARK:
+            at = {"offset": len(_MARK), "line": 1}
+        self.at = {"offset": 0, "line": 1} if at is None else dict(at)
+        opened.skip(self.at["offset"])
+
+    def take(self, most: int) -> Block | None:
+        """The next records, at most so many; None at the end."""
+        block = self.look(most)
+        if block is not None:
+            self.drop(block)
+        return block
+
+    def look(self, most: int) -> Block | None:
+        """The next records, which stay to be taken."""
+        ends: list[NDArray[np.int64]] = []
+        found = scanned = 0
+        while True:
+            new = _text.record_ends(self._buffer, scanned, most - found, self._delimiter)
+            if len(new):
+                ends.append(new)
+                found += len(new)
+                scanned = int(new[-1])
+            if found == most or (found and len(self._buffer) >= _BLOCK):
+                break
+            if self._finished:
+                if scanned < len(self._buffer) and self._failed is None:  # the last line has no newline
+                    ends.append(np.array([len(self._buffer)]))
+                break
+            if len(self._buffer) > LONGEST_RECORD:
+                if found:
+                    break
+                raise ValueError(self._too_long())
+            self._fill()
+        if not ends:
+            if self._failed is not None:
+                raise self._failed
+            return None
+        all_ends = np.concatenate(ends)
+        with memoryview(self._buffer) as view:
+            text = bytes(view[: int(all_ends[-1])])
+        return Block(text, all_ends, self.at["line"], bool(self._delimiter))
+
+    def drop(self, block: Block) -> None:
+        """Go past records that were looked at."""
+        del self._buffer[: len(block.text)]
+        self.at = {
+            "offset": self.at["offset"] + len(block.text),
+            "line": self.at["line"] + block.lines,
+        }
+
+    def _fill(self) -> None:
+        try:
+            piece = self._opened.read()
+        except Exception as error:  # told after the whole records that came before it
+            self._failed, piece = error, b""
+        self._finished = not piece
+        self._buffer += piece
+
+    def _too_long(self) -> str:
+        hint = " (is a quote not closed?)" if self._delimiter else ""
+        return (
+            f"{self._opened.name}, line {self.at['line']}: longer than {LONGEST_RECORD >> 20} MB "
+            f"without an end{hint}"
+        )
+
+
+def _told(name: str, block: Block, bad: BadRow) -> str:
+    """A bad row with its place."""
+    column = f", column {bad.column}" if bad.column is not None else ""
+    return f"{name}, line {block.line_of(bad.row)}{column}: {bad.reason}"
+
+
+class TextReader:
+    """What readers of text share. A format says how a block is parsed, and how parsed rows are given out."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lines: Lines | None = None
+        self._opened: Opened | None = None
+
+    @property
+    def at(self) -> dict[str, int] | None:
+        """Where this reader stands in the file."""
+        return self._lines.at if self._lines else None
+
+    @property
+    def share(self) -> float | None:
+        """The share of the file read."""
+        done = self._opened.fraction if self._opened else None
+        return None if done is None else done[0] / max(done[1], 1)
+
+    def rows(self, opened: Opened, at: dict[str, int] | None) -> Iterator[Rows]:
+        """The rows of one file, from the beginning or from where a reader stood; those before a bad one first."""
+        self._opened = opened
+        self._lines = lines = self._begin(opened, at)
+        while (block := lines.look(self._plan.size())) is not None:
+            parsed, refused = self._parse(block)
+            if refused and self._plan.bad.stops and refused[0].row:
+                block = block.before(refused[0].row)
+                parsed, refused = self._parse(block)
+            for bad in refused:
+                self._plan.bad.meet(partial(_told, opened.name, block, bad), block.record(bad.row))
+            lines.drop(block)
+            yield self._given(parsed)
+
+    def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
+        return Lines(opened, at=at)
+
+    def _parse(self, block: Block) -> tuple[Any, list[BadRow]]:
+        """The good rows of a block, in any form, and the bad ones in order. It may be asked twice and changes nothing."""
+        raise NotImplementedError
+
+    def _given(self, parsed: Any) -> Rows:
+        """Good rows as they are given out."""
+        raise NotImplementedError
