@@ -36,7 +36,11 @@ Data = tuple[Any, np.ndarray, int]  # rows, targets as a learner wants them, sco
 
 def coded(X: Any, y: Any) -> Data:
     classes, codes = np.unique(y, return_inverse=True)
-    return as_rows(X), (2.0 * codes - 1 if len(classes) == 2 else codes.astype(float)), max(1, len(classes) * (len(classes) > 2))
+    return (
+        as_rows(X),
+        (2.0 * codes - 1 if len(classes) == 2 else codes.astype(float)),
+        max(1, len(classes) * (len(classes) > 2)),
+    )
 
 
 def stream(name: str, seed: int, rows: int = 12_000) -> Data:
@@ -72,7 +76,14 @@ def stream(name: str, seed: int, rows: int = 12_000) -> Data:
 
 STATIONARY = ["german.numer_scale", "svmguide3", "spambase", "mushrooms", "a9a", "ijcnn1", "cod-rna.train", "covtype.binary",
               "usps", "digits", "chessboard"]  # fmt: skip
-CHANGING = ["german-1", "elec2 in order", "covtype in order", "moving classes", "classes wandering off", "moons, labels swapped"]
+CHANGING = [
+    "german-1",
+    "elec2 in order",
+    "covtype in order",
+    "moving classes",
+    "classes wandering off",
+    "moons, labels swapped",
+]
 
 
 def wrong(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -120,7 +131,10 @@ def ablation() -> str:
         budget = 100 if sets[0][0].n <= 10_000 else 200
         for name, kind, candidates, fixed in VARIANTS:
             newton_mixture.SCALES = np.ones(1) if fixed else scales
-            runs = [100 * wrong(fresh(kind, data, budget, candidates).run(*data[:2]), data[1]).mean() for data in sets]
+            runs = [
+                100 * wrong(fresh(kind, data, budget, candidates).run(*data[:2]), data[1]).mean()
+                for data in sets
+            ]
             table[name].append(float(np.mean(runs)))
         print(where, [f"{name} {errors[-1]:.2f}" for name, errors in table.items()], flush=True)
     newton_mixture.SCALES = scales
@@ -128,7 +142,12 @@ def ablation() -> str:
     for title, names in (("Streams that stay", STATIONARY), ("Streams that change", CHANGING)):
         columns = [(STATIONARY + CHANGING).index(name) for name in names]
         best = np.array(table["all of it"])[columns]
-        text += [f"### {title}", "", "| | " + " | ".join(names) + " | ratio |", "|---" * (len(names) + 2) + "|"]
+        text += [
+            f"### {title}",
+            "",
+            "| | " + " | ".join(names) + " | ratio |",
+            "|---" * (len(names) + 2) + "|",
+        ]
         for name, errors in table.items():
             mine = np.array(errors)[columns]
             ratio = np.exp(np.mean(np.log(mine / best)))
@@ -176,14 +195,18 @@ def budgets(out: Path) -> str:
             start = time.process_time()
             second = wrong(learner.run(data[0].part(half, data[0].n), data[1][half:]), data[1][half:])
             micros = 1e6 * (time.process_time() - start) / len(second)
-            points.append((micros, learner.nbytes / 1e6, 100 * np.concatenate([first, second]).mean(), budget))
+            points.append(
+                (micros, learner.nbytes / 1e6, 100 * np.concatenate([first, second]).mean(), budget)
+            )
             text.append(f"| {where} | {budget} | {points[-1][2]:.2f} | {micros:.1f} | {points[-1][1]:.1f} |")
             print(text[-1], flush=True)
         for axis, column in zip(axes, (0, 1), strict=True):
             axis.plot([p[column] for p in points], [p[2] for p in points], "o-", label=where)
             if where == "ijcnn1":
                 for p in points:
-                    axis.annotate(str(p[3]), (p[column], p[2]), textcoords="offset points", xytext=(4, 4), fontsize=8)
+                    axis.annotate(
+                        str(p[3]), (p[column], p[2]), textcoords="offset points", xytext=(4, 4), fontsize=8
+                    )
     for axis, label in zip(axes, ("CPU time per row, µs", "model, MB"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel=label)
         axis.grid(alpha=0.3, which="both")
@@ -200,13 +223,19 @@ def speed() -> str:
     y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0, 1.0, -1.0)
     data = as_rows(X), y, 1
     lines = ["| learner | µs per row, chunk | µs per row, one by one |", "|---|---|---|"]
-    for name, learner in (("NewtonMixture()", NewtonMixture()), ("NOGD()", NOGD()), ("LinearPA()", LinearPA())):
+    for name, learner in (
+        ("NewtonMixture()", NewtonMixture()),
+        ("NOGD()", NOGD()),
+        ("LinearPA()", LinearPA()),
+    ):
         learner.start(54)
         learner.run(data[0].part(0, 4000), y[:4000])
         times = []
         for k in range(3):
             start = time.process_time()
-            learner.run(data[0].part(4000 + 8000 * k, 12_000 + 8000 * k), y[4000 + 8000 * k : 12_000 + 8000 * k])
+            learner.run(
+                data[0].part(4000 + 8000 * k, 12_000 + 8000 * k), y[4000 + 8000 * k : 12_000 + 8000 * k]
+            )
             times.append((time.process_time() - start) / 8000)
         start = time.process_time()
         for i in range(28_000, 30_000):
@@ -217,7 +246,9 @@ def speed() -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", choices=["ablation", "drift", "budgets", "speed"])
     parser.add_argument("--out", type=Path, default=Path("docs"))
     options = parser.parse_args()

@@ -277,7 +277,9 @@ def test_the_origin_of_dense_features_does_not_matter(task, d):
     np.testing.assert_allclose(scores(task, X + shift, y, 9), scores(task, X, y, 9), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1e30, 0.0), (1e-30, 0.0), (-3.0, 7.0), (1.0, 1e6), (2.0, -1e4)])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1e30, 0.0), (1e-30, 0.0), (-3.0, 7.0), (1.0, 1e6), (2.0, -1e4)]
+)
 def test_targets_of_any_scale_and_origin(scale, shift):
     X, y = stream("regression")
     want = scores("regression", X, y)[2:]

@@ -30,15 +30,6 @@ __all__ = ["KernelClassifier", "KernelRegressor", "default_learner"]
 Array = NDArray[Any]
 
 
-def default_learner() -> Learner:
-    """The learner of ``KernelClassifier()`` and ``KernelRegressor()``.
-
-    >>> default_learner()
-    NOGD()
-    """
-    return NOGD()
-
-
 class _KernelEstimator(BaseEstimator):
     """What both estimators share: input checks, and the learner's life."""
 

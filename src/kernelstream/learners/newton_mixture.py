@@ -159,9 +159,7 @@ class NewtonMixture(Learner):
             whitening = solve_triangular(factor, np.eye(len(square)), lower=True)
             self._core.build(memory, centre, scale, active, points, gamma, np.ascontiguousarray(whitening))
             rows = as_rows(kept[first:], np.float64)
-            loss = self._core.replay(
-                memory, rows, targets[first:], weights[first:], trial, (n - first) // 4
-            )
+            loss = self._core.replay(memory, rows, targets[first:], weights[first:], trial, (n - first) // 4)
             return float(loss)
 
         gammas = unit * SCALES
@@ -192,7 +190,9 @@ class NewtonMixture(Learner):
             old = before.get(name)
             if old is not None and old.ndim == array.ndim and not name.startswith("kept"):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
-                if name.endswith("_covariance"):  # an untouched feature is as uncertain as its memory's prior says
+                if name.endswith(
+                    "_covariance"
+                ):  # an untouched feature is as uncertain as its memory's prior says
                     array /= before["numbers"][ACTIVE + name.startswith("recent")]
                 elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
                     array += core.learnt > 1
@@ -216,7 +216,10 @@ class NewtonMixture(Learner):
         if mix.shape == (1, 1):
             moved = np.array([0, 1] if mix[0, 0] > 0 else [1, 0])
         for name, old in before.items():
-            if name in ("loose_weights", "window_targets"):  # least squares: sides -1 and +1, a class not seen is all -1
+            if name in (
+                "loose_weights",
+                "window_targets",
+            ):  # least squares: sides -1 and +1, a class not seen is all -1
                 after[name][: len(old)] = old @ sides
                 past = slice(self.budget, self.budget + 1) if name == "loose_weights" else slice(None)
                 after[name][past, absent] = -1.0
