@@ -62,7 +62,7 @@ BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
 OWN_KERNEL = {"LinearPA", "NewtonMixture", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel
 RANDOM = [name for name in NAMES if "seed" in getattr(learners, name)().get_params()]
 
-#: How much of the memory single precision may take: what is factored stays in double, all of KRLS's and NewtonMixture's state does.
+#: How much of the memory single precision may take: what is factored stays in double, as does all of KRLS and NewtonMixture.
 SINGLE = {"KRLS": 1.0, "NewtonMixture": 1.0} | dict.fromkeys(
     ["DualSGD", "NOLANA", "ProjKA", "Projectron", "ProjectronPP", "SkeGD"], 0.95
 )

@@ -277,7 +277,9 @@ def test_the_origin_of_dense_features_does_not_matter(task, d):
     np.testing.assert_allclose(scores(task, X + shift, y, 9), scores(task, X, y, 9), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1e30, 0.0), (1e-30, 0.0), (-3.0, 7.0), (1.0, 1e6), (2.0, -1e4)])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1e30, 0.0), (1e-30, 0.0), (-3.0, 7.0), (1.0, 1e6), (2.0, -1e4)]
+)
 def test_targets_of_any_scale_and_origin(scale, shift):
     X, y = stream("regression")
     want = scores("regression", X, y)[2:]
@@ -529,7 +531,7 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
     if task == "three":
         bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
     for change in bad:
-        with pytest.raises(ValueError, match="state|range|shape"):
+        with pytest.raises(ValueError, match=r"state|range|shape"):
             learner.restore(good | change)
     for name in good:
         with pytest.raises(ValueError, match="state"):

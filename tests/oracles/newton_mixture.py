@@ -251,7 +251,9 @@ class NewtonMixture(Learner):
         if not self.window:
             return np.zeros(self.outputs)
         Z = np.array([self.recent.scaled(row) for row, _, _ in self.window])
-        K = gaussian(Z, Z, self.recent.gamma) + np.diag([0.1 / min(max(w, 1e-9), 1e3) for _, _, w in self.window])
+        K = gaussian(Z, Z, self.recent.gamma) + np.diag(
+            [0.1 / min(max(w, 1e-9), 1e3) for _, _, w in self.window]
+        )
         Y = np.array([columns(y, self.outputs) for _, y, _ in self.window])
         return gaussian(self.recent.scaled(x)[None], Z, self.recent.gamma)[0] @ np.linalg.solve(K, Y)
 

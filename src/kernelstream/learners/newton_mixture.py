@@ -134,7 +134,9 @@ class NewtonMixture(Learner):
     def _rebuild(self, memory: int) -> None:
         """Choose scaling, landmarks and bandwidth from the rows kept, and learn those again."""
         with one_thread():
-            self._rebuild_from(*self._core.kept(self._core.age if memory == LASTING else self._core.learnt), memory)
+            self._rebuild_from(
+                *self._core.kept(self._core.age if memory == LASTING else self._core.learnt), memory
+            )
 
     def _rebuild_from(self, kept: Array, targets: Array, weights: Array, memory: int) -> None:
         centre, scale, active = scaling(kept)
@@ -176,7 +178,9 @@ class NewtonMixture(Learner):
             old = before.get(name)
             if old is not None and old.ndim == array.ndim and not name.startswith("kept"):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
-                if name.endswith("_covariance"):  # an untouched feature is as uncertain as its memory's prior says
+                if name.endswith(
+                    "_covariance"
+                ):  # an untouched feature is as uncertain as its memory's prior says
                     array /= before["numbers"][-1 if name.startswith("recent") else -2]
                 elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
                     array += core.learnt > 1
@@ -197,7 +201,10 @@ class NewtonMixture(Learner):
         after = self._core.state()
         sides, absent = np.sign(mix), ~mix.any(axis=0)
         for name, old in before.items():
-            if name in ("loose_weights", "window_targets"):  # least squares: sides -1 and +1, a class not seen is all -1
+            if name in (
+                "loose_weights",
+                "window_targets",
+            ):  # least squares: sides -1 and +1, a class not seen is all -1
                 after[name][: len(old)] = old @ sides
                 past = slice(self.budget, self.budget + 1) if name == "loose_weights" else slice(None)
                 after[name][past, absent] = -1.0
@@ -248,4 +255,4 @@ def scaling(rows: Array) -> tuple[Array, Array, float]:
     spread = np.where(moves, deviation, np.abs(mean))
     scale = 1 / np.where(spread > 0, np.maximum(spread, 1e-300), 1.0)
     centre = np.where(np.count_nonzero(rows, axis=0) > len(rows) / 2, mean, 0.0)
-    return centre, scale, float(max(1, np.count_nonzero(moves)))
+    return centre, scale, float(max(1, int(np.count_nonzero(moves))))
