@@ -531,7 +531,7 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
     if task == "three":
         bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
     for change in bad:
-        with pytest.raises(ValueError, match="state|range|shape"):
+        with pytest.raises(ValueError, match=r"state|range|shape"):
             learner.restore(good | change)
     for name in good:
         with pytest.raises(ValueError, match="state"):

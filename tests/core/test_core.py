@@ -336,6 +336,111 @@ def test_a_store_that_grows_beyond_its_first_allocation(core):
         expansion(core, "kogd", budget=149).restore(points, **state)
 
 
+# ---- NewtonMixture ----
+
+
+def mixture(core, bits=64, width=5, outputs=1, regression=False, budget=9):
+    return getattr(core, f"Mixture{bits}")(
+        width=width, outputs=outputs, regression=regression, budget=budget, window=5, kept=20
+    )
+
+
+def rebuild(core, model, memory):
+    """Landmarks, scaling and whitening of a simple kind, then the rows kept once more; the trial's loss."""
+    rows, targets, weights = model.kept(20)
+    landmarks = rows[: min(9, len(rows))] / 2
+    width, whitening = rows.shape[1], np.tril(np.full((len(landmarks), len(landmarks)), 0.3))
+    for trial in (True, False):
+        model.build(
+            memory, np.full(width, 0.1), np.full(width, 0.5), 2.0, dense(core, landmarks), 0.7, whitening
+        )
+        loss = model.replay(memory, dense(core, rows), targets, weights, trial, len(rows) // 4)
+        assert (loss > 0) == trial
+    return loss
+
+
+def run_mixture(core, model, rows, targets, weights, step):
+    """All rows, `step` at a time, rebuilding when due."""
+    scores, at = np.zeros((rows.n, model.score(rows.part(0, 0)).shape[1])), 0
+    while at < rows.n:
+        stop = min(rows.n, at + step)
+        done, why = model.run(
+            rows.part(at, stop), 0, targets[at:stop], weights[at:stop], part := scores[at:stop].copy()
+        )
+        scores[at : at + done] = part[:done]
+        at += done
+        assert why in ("done", "due")
+        assert (model.due != 0) == (why == "due")
+        for memory in (1, 2):
+            if model.due & memory:
+                rebuild(core, model, memory)
+    return scores
+
+
+@each_bits
+@pytest.mark.parametrize("width", [5, 30])
+@pytest.mark.parametrize(("outputs", "regression"), [(1, False), (3, False), (1, True)])
+def test_mixture(core, bits, width, outputs, regression):
+    """Build, replay, run, score, state and restore of dense, sparse and wide rows; one by one gives the same bits."""
+    X, y = stream(outputs, 100, width)
+    y = X[:, 0] if regression else y
+    weights = np.random.default_rng(0).choice([0.0, 1.0, 1.5], size=len(y))
+    for make in (dense, csr):
+        rows = make(core, X, bits)
+        options = (core, bits, width, outputs, regression)
+        whole, single = mixture(*options), mixture(*options)
+        want = run_mixture(core, whole, rows, y, weights, 100)
+        assert np.isfinite(want).all()
+        assert np.ptp(want) > 0.1
+        assert run_mixture(core, single, rows, y, weights, 1).tobytes() == want.tobytes()
+        twin = mixture(*options)
+        twin.restore(whole.state())
+        assert twin.score(rows).tobytes() == single.score(rows).tobytes() == whole.score(rows).tobytes()
+        again = [run_mixture(core, model, rows, y, weights, 7) for model in (whole, twin)]
+        assert again[0].tobytes() == again[1].tobytes()
+        assert all(array.tobytes() == twin.state()[name].tobytes() for name, array in whole.state().items())
+
+
+def test_mixture_levels_agree():
+    X, y = stream(3, 100, 5)
+    made = [
+        run_mixture(core, mixture(core, outputs=3), dense(core, X), y, np.ones(100), 100)
+        for core in CORES.values()
+    ]
+    for other in made[1:]:
+        np.testing.assert_allclose(other, made[0], rtol=1e-9, atol=1e-9)
+
+
+def test_mixture_refuses_what_does_not_fit(core):
+    X, y = stream(3, 40, 5)
+    model, rows = mixture(core, outputs=3), dense(core, X)
+    run_mixture(core, model, rows, y, np.ones(40), 40)
+    state, before = model.state(), model.score(rows)
+    for bad in ({"width": -1}, {"outputs": 0}, {"budget": 0}):
+        with pytest.raises(ValueError, match="range"):
+            mixture(core, **bad)
+    for name, array in state.items():
+        shapes = [[s + 1 for s in array.shape], [0 for _ in array.shape], [*array.shape, 1]]
+        for value in [np.zeros(shape, array.dtype) for shape in shapes] + [None, "no"]:
+            with pytest.raises(ValueError, match="state"):
+                model.restore(state | {name: value})
+    with pytest.raises(ValueError, match="classes"):
+        model.restore(state | {"kept_targets": np.full(20, 3.0)})
+    for targets, weights in ((np.full(40, 3.0), np.ones(40)), (y, np.ones(39)), (y[:39], np.ones(40))):
+        with pytest.raises(ValueError, match=r"range|shape"):
+            model.replay(1, rows, targets, weights, False, 0)
+    for points, whitening in (
+        (matrix(10, 5), np.eye(10)),
+        (matrix(9, 4), np.eye(9)),
+        (matrix(9, 5), np.eye(8)),
+    ):
+        with pytest.raises(ValueError, match="shape"):
+            model.build(1, np.zeros(5), np.ones(5), 1.0, dense(core, points), 1.0, whitening)
+    with pytest.raises(ValueError, match="shape"):
+        model.build(3, np.zeros(5), np.ones(5), 1.0, dense(core, X[:2]), 1.0, np.eye(2))
+    assert model.score(rows).tobytes() == before.tobytes()
+
+
 # ---- refusals ----
 
 

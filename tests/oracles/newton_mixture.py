@@ -139,13 +139,18 @@ def gaussian(A: Array, B: Array, gamma: float) -> Array:
 class Aggregate:
     """Fixed share over the experts and two stacks of them."""
 
-    SHARE, START, LEAST, KEEP = 1e-3, 0.5, 1e-4, (1.0, 0.999)
+    SHARE, START, LEAST, KEEP, TAIL, LAST = 1e-3, 0.5, 1e-4, (1.0, 0.999), 4, 0.01
 
     def __init__(self, experts: int, regression: bool) -> None:
         self.E, self.regression = experts, regression
-        self.shares = np.full(experts + 2, 1 / (experts + 2))
-        self.stacks = [np.full(experts, 1 / experts) for _ in self.KEEP]
-        self.P = [self.START * np.eye(experts) for _ in self.KEEP]
+        self.even = np.ones(experts + 2)
+        self.even[experts - 1] = self.LAST
+        self.even /= self.even.sum()
+        self.shares = self.even.copy()
+        self.mean = np.append(np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0])  # window and echo begin with nothing
+        self.start = self.START * np.diag([*np.ones(experts - 1), self.LAST])
+        self.stacks = [self.mean.copy() for _ in self.KEEP]
+        self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds = 1.0, 0
 
     def candidates(self, z: Array) -> Array:
@@ -161,7 +166,7 @@ class Aggregate:
         """-log likelihood of each candidate, bounded."""
         made = self.candidates(z)
         if self.regression:
-            return np.minimum((y - made[:, 0]) ** 2 / (2 * self.noise), -math.log(self.LEAST))
+            return np.minimum((y - made[:, 0]) ** 2 / (2 * self.TAIL * self.noise), -math.log(self.LEAST))
         return -np.log(np.maximum(made[:, int(y)], self.LEAST))
 
     def learn(self, z: Array, y: float, weight: float) -> None:
@@ -170,15 +175,15 @@ class Aggregate:
         forecast, made = self.forecast(z), self.candidates(z)
         likelihood = np.exp(-weight * self.losses(z, y))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
-        self.shares = (1 - self.SHARE) * self.shares + self.SHARE / len(self.shares)
+        self.shares = (1 - self.SHARE) * self.shares + self.SHARE * self.even
         for i, keep in enumerate(self.KEEP):
-            even = 1 / self.E
-            self.P[i] = keep * self.P[i] + (1 - keep) * self.START * np.eye(self.E)
-            self.stacks[i] = even + math.sqrt(keep) * (self.stacks[i] - even)
+            self.P[i] = keep * self.P[i] + (1 - keep) * self.start
+            self.stacks[i] = self.mean + math.sqrt(keep) * (self.stacks[i] - self.mean)
             p = made[self.E + i]
             if self.regression:
                 g, h = z[:, 0], weight / self.noise
-                slope = h * (y - p[0])
+                most = 3 * math.sqrt(self.noise)
+                slope = h * min(max(y - p[0], -most), most)
             else:
                 right = min(max(p[int(y)], 1e-6), 1 - 1e-6)
                 g, h, slope = z[:, int(y)] - z @ p, weight * right / (1 - right), weight
@@ -189,6 +194,35 @@ class Aggregate:
             self.rounds += 1
             self.noise += ((y - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
             self.noise = max(self.noise, 1e-12)
+
+
+class Echo:
+    """How often a class follows itself, and the classes' recent frequencies."""
+
+    def __init__(self, classes: int) -> None:
+        self.stays, self.leaves, self.frequency = np.zeros(classes), np.zeros(classes), np.zeros(classes)
+        self.last: int | None = None
+
+    def logits(self) -> Array:
+        """Logarithms of the classes' probabilities."""
+        p = self.frequency + 0.5
+        if self.last is None:
+            return np.log(p / p.sum())
+        staying = (self.stays[self.last] + 0.5) / (self.stays[self.last] + self.leaves[self.last] + 1)
+        p[self.last] = 0
+        p *= (1 - staying) / p.sum()
+        p[self.last] = staying
+        return np.log(p)
+
+    def learn(self, y: int, weight: float) -> None:
+        """One label."""
+        if self.last is not None:
+            self.stays[self.last] *= 0.998
+            self.leaves[self.last] *= 0.998
+            (self.stays if y == self.last else self.leaves)[self.last] += min(weight, 1.0)
+        self.frequency *= 0.998
+        self.frequency[y] += min(weight, 1.0)
+        self.last = y
 
 
 class NewtonMixture(Learner):
@@ -208,7 +242,8 @@ class NewtonMixture(Learner):
         self.next: float = 2
         self.alarm = self.covered = self.covers = 0.0
         self.events: list[tuple[int, str]] = []
-        self.aggregate = Aggregate(5, regression)
+        self.aggregate = Aggregate(6, regression)
+        self.echo, self.before = Echo(self.classes), 0.0
         self.empty("lasting")
         self.empty("recent")
 
@@ -217,8 +252,8 @@ class NewtonMixture(Learner):
     def expert(self, name: str) -> Newton:
         """A new one."""
         kernel, linear = {
-            "long": (1.0, 3.0) if self.regression else (10.0, 30.0),
-            "loose": (100.0, 300.0) if self.regression else (10.0, 10.0),
+            "long": (30.0, 90.0) if self.regression else (10.0, 30.0),
+            "loose": (1.0, 3.0) if self.regression else (10.0, 10.0),
             "short": (30.0, 90.0) if self.regression else (10.0, 30.0),
             "linear": (0.0, 30.0),
         }[name]
@@ -275,11 +310,11 @@ class NewtonMixture(Learner):
         """Experts x classes, what the aggregation sees."""
         raw = self.raw(x)
         if self.regression:
-            return raw
+            return np.vstack([raw, [[self.before]]])
         raw[[1, 4]] *= 4
         if self.outputs == 1:
             raw = np.hstack([np.zeros((5, 1)), raw])
-        return np.clip(raw, -15, 15)
+        return np.vstack([np.clip(raw, -15, 15), self.echo.logits()])
 
     def score_one(self, x: Array) -> Array:
         p = self.aggregate.forecast(self.logits(x))
@@ -330,6 +365,10 @@ class NewtonMixture(Learner):
         self.short.learn(recent, target, w)  # the linear scores that it sees are those before the round
         self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
         self.aggregate.learn(logits, label, w)
+        if self.regression:
+            self.before = target
+        else:
+            self.echo.learn(int(label), w)
         self.kept = [*self.kept, (x, y, w)][-self.capacity :]
         self.learnt += 1
         self.age += 1
@@ -362,14 +401,15 @@ class NewtonMixture(Learner):
     def standardise(self) -> None:
         """The scale of the targets from the rows kept."""
         targets = np.array([y for _, y, _ in self.kept[-self.age :]])
-        before = self.spread
+        before, last = self.spread, self.before * self.spread + self.centre
         self.centre, self.spread = float(targets.mean()), float(targets.std())
         if self.spread <= 1e-12 * abs(self.centre):
             self.spread = max(1.0, abs(self.centre))
         if self.age <= 2:  # losses of targets of unknown scale
-            self.aggregate = Aggregate(5, True)
+            self.aggregate = Aggregate(6, True)
         else:
             self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
+        self.before = self.standard(last)
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
@@ -391,10 +431,15 @@ class NewtonMixture(Learner):
         unit = 1 / np.median(squares[squares > 0]) if squares.any() else 1.0
         active = max(1.0, float(moves.sum()))
         tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
+        late = kept
+        if 16 <= n < self.learnt:  # the first rows are over: the bandwidth in use and its neighbours, on the later rows
+            used = (self.lasting if which == "lasting" else self.recent).gamma
+            at = int(np.argmin([abs(math.log(gamma / used)) for gamma in tried]))
+            tried, late = tried[max(0, at - 1) : at + 2], kept[-2 * self.budget :]
         losses = []
         for gamma in tried if len(tried) > 1 else []:
             self.take(which, Memory(centre, scale, active, landmarks, gamma))
-            losses.append(self.trial(which, kept))
+            losses.append(self.trial(which, late))
         best = tried[int(np.argmin(losses))] if losses else unit
         self.take(which, Memory(centre, scale, active, landmarks, best))
         for x, y, w in kept:

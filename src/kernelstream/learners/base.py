@@ -142,7 +142,7 @@ class Learner(BaseEstimator):
         return {"shape": shape} | self._arrays()
 
     def restore(self, state: State) -> Self:
-        """Take over a state made by ``state`` of a learner with the same hyper-parameters; one that does not fit changes nothing."""
+        """Take over a state of a learner with the same hyper-parameters; one that does not fit changes nothing."""
         before = dict(self.__dict__)
         if "shape" not in state:
             raise ValueError("not a learner's state: it has no array 'shape'")

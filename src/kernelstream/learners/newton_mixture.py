@@ -17,10 +17,12 @@ Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic s
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
 What is rebuilt, from a ring of the last 4 budget rows. Both memories when 2, 4, 8, ... 4 budget rows have been learnt. Later the
-recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when the
-recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero. A rebuild
-chooses centre, scale, evenly spaced landmarks, and the bandwidth whose expert would have had the least progressive loss on the
-rows kept (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both memories are.
+recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when
+the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero,
+and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced landmarks, and the
+bandwidth whose expert would have had the least progressive loss on the rows kept (from 16 rows on; the first quarter is not
+counted). The target of a regression is scaled anew when both memories are rebuilt at once. Before the first rebuild every
+feature is 0.
 """
 
 from __future__ import annotations
@@ -59,9 +61,10 @@ class NewtonMixture(Learner):
     """The default learner: second-order kernel experts with long and short memories, aggregated. Nothing to tune.
 
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
-    that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features (``budget + C + 1``
-    when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications a round and
-    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
+    that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
+    (``budget + C + 1`` when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications and
+    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream. Prefer `NOGD` or `BOGD` where a
+    microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
