@@ -147,7 +147,9 @@ class Aggregate:
         self.even[experts - 1] = self.LAST
         self.even /= self.even.sum()
         self.shares = self.even.copy()
-        self.mean = np.append(np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0])  # window and echo begin with nothing
+        self.mean = np.append(
+            np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0]
+        )  # window and echo begin with nothing
         self.start = self.START * np.diag([*np.ones(experts - 1), self.LAST])
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
@@ -432,7 +434,9 @@ class NewtonMixture(Learner):
         active = max(1.0, float(moves.sum()))
         tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
         late = kept
-        if 16 <= n < self.learnt:  # the first rows are over: the bandwidth in use and its neighbours, on the later rows
+        if (
+            16 <= n < self.learnt
+        ):  # the first rows are over: the bandwidth in use and its neighbours, on the later rows
             used = (self.lasting if which == "lasting" else self.recent).gamma
             at = int(np.argmin([abs(math.log(gamma / used)) for gamma in tried]))
             tried, late = tried[max(0, at - 1) : at + 2], kept[-2 * self.budget :]
