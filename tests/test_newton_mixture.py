@@ -11,6 +11,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream.estimators import _make_room
 from kernelstream.learners import NewtonMixture
 from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
@@ -357,6 +358,54 @@ def test_a_class_that_appears_late_is_learnt(classes, d):
     assert (predicted[late[late < 1100]] == classes).any()
     assert (predicted[late[late >= 1100]] == classes).mean() > 0.5
     assert (predicted != y)[1:].mean() < 0.06
+
+
+def is_as_rebuilt(learner):
+    """Nothing is left of what the experts knew before: to learn the rows kept once more changes nothing."""
+    state = learner.state()
+    learner._restart()
+    for name, array in learner.state().items():
+        assert array.tobytes() == state[name].tobytes(), name
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_a_new_class_leaves_what_was_learnt(d):
+    """Two classes, then a third between them: what is said of the two stays, and nothing was of the third."""
+    rng = np.random.default_rng(20)
+    X = rng.normal(size=(300, d))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    learner = started("two", d)
+    learner.run(as_rows(X), y)
+    old, before = learner.score(as_rows(X))[:, 0], learner.state()
+    _make_room(learner, 2, 1)
+    new, after = learner.score(as_rows(X)), learner.state()
+    assert ((new[:, 2] > new[:, 0]) == (old > 0)).mean() > (0.95 if d == 3 else 0.75)  # wide: the rows kept
+    assert (new.argmax(axis=1) == 1).mean() < 0.15
+    np.testing.assert_array_equal(after["kept_targets"], np.where(before["kept_targets"] > 0, 2.0, 0.0))
+    if d == 40:
+        is_as_rebuilt(learner)
+    else:
+        w = before["loose_weights"][:, 0]
+        np.testing.assert_array_equal(after["loose_weights"][:, [0, 2]], np.stack([-w, w], axis=1))
+        np.testing.assert_array_equal(after["loose_weights"][:, 1], -1.0 * (np.arange(len(w)) == 12))
+        w = before["lasting_weights"][:, 0] / 2
+        np.testing.assert_array_equal(after["lasting_weights"], np.stack([-w, 0 * w, w], axis=1))
+        sides = before["window_targets"][:, 0]
+        want = np.stack([-sides, -np.ones_like(sides), sides], axis=1)
+        np.testing.assert_array_equal(after["window_targets"], want)
+
+
+def test_rows_that_become_wide():
+    """The experts see other features then, and learn the rows kept again."""
+    X, y = stream("two", 240)
+    learner = started("two", 3)
+    learner.run(as_rows(X), y)
+    before = learner.score(as_rows(X[-40:]))
+    learner.widen(40)
+    after = learner.score(as_rows(np.pad(X[-40:], ((0, 0), (0, 37)))))
+    assert ((after > 0) == (before > 0)).mean() > 0.9
+    assert np.abs(after).mean() > 1
+    is_as_rebuilt(learner)
 
 
 @pytest.mark.parametrize("size", [1e300, 1e-300, 1.7e308, 5e-324])
