@@ -28,6 +28,7 @@ SMALL = {
     "DualSGD": {"budget": 6, "n_components": 8, "neighbours": 3},
     "FOGD": {"n_components": 10},
     "KRLS": {"max_size": 10},
+    "NewtonMixture": {"budget": 6},
     "NOGD": {"budget": 12, "rank": 5},
     "NOLANA": {"budget": 12, "rank": 5, "epsilon": 1.0},
     "OKS": {"bandwidths": (0.5, 2.0)},
