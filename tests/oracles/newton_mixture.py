@@ -443,7 +443,7 @@ class NewtonMixture(Learner):
         losses = []
         for gamma in tried if len(tried) > 1 else []:
             self.take(which, Memory(centre, scale, active, landmarks, gamma))
-            losses.append(self.trial(which, late))
+            losses.append(self.trial(which, late) * (1 + 0.03 * abs(math.log(gamma / unit, 4))))
         best = tried[int(np.argmin(losses))] if losses else unit
         self.take(which, Memory(centre, scale, active, landmarks, best))
         for x, y, w in kept:

@@ -20,8 +20,8 @@ What is rebuilt, from a ring of the last 4 budget rows. Both memories when 2, 4,
 recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when
 the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero,
 and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced landmarks, and the
-bandwidth whose expert would have had the least progressive loss on the rows kept (from 16 rows on; the first quarter is not
-counted). The target of a regression is scaled anew when both memories are rebuilt at once. Before the first rebuild every
+bandwidth whose expert would have had the least progressive loss on the rows kept, plus 3 % for each factor of four from the
+median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both memories are rebuilt at once. Before the first rebuild every
 feature is 0.
 """
 
@@ -52,6 +52,8 @@ ACTIVE = 11
 WINDOW = 50
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
 SCALES = 4.0 ** np.arange(-2, 4)
+#: By how much a bandwidth must be better for each factor of four that it is away from the median.
+FAR = 0.03
 JITTER = 1e-3
 #: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
 TRIAL = 2
@@ -172,7 +174,8 @@ class NewtonMixture(Learner):
             used = int(np.argmin(np.abs(np.log(gammas / self._core.gammas[memory - 1]))))
             gammas = gammas[max(0, used - 1) : used + 2]
         losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
-        build(float(gammas[int(np.argmin(losses))]), 0, False)
+        far = np.abs(np.log(gammas / unit)) / np.log(4)
+        build(float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))]), 0, False)
 
     # ---- state ----
 
