@@ -411,6 +411,23 @@ def test_rows_that_become_wide():
     is_as_rebuilt(learner)
 
 
+def test_very_wide_rows_have_fewer_landmarks_and_no_window():
+    """A million features take megabytes, not gigabytes; rows that grow that wide begin again from those kept."""
+    rng = np.random.default_rng(30)
+    X = scipy.sparse.random_array((160, 1_000_000), density=1e-5, rng=rng, format="csr")
+    y = rng.integers(0, 2, 160)
+    X = X + scipy.sparse.csr_array((2.0 * y - 1, (np.arange(160), np.full(160, 7))), shape=X.shape)
+    model = KernelClassifier().partial_fit(X[:80], y[:80])
+    assert model.nbytes_ < 6e8
+    assert (model.predict(X[80:]) == y[80:]).mean() > 0.8
+    grown = KernelClassifier(NewtonMixture(40))
+    grown.partial_fit(X[:80, :50], y[:80])
+    for width in (2000, 20_000, 200_000):
+        grown.widen(width)
+        assert grown.learner_.width == width
+        assert (grown.predict(X[80:, :width]) == y[80:]).mean() > 0.8
+
+
 @pytest.mark.parametrize("size", [1e300, 1e-300, 1.7e308, 5e-324])
 @pytest.mark.parametrize("d", [3, 40])
 def test_numbers_of_any_size(size, d):

@@ -88,7 +88,7 @@ template <class T> static std::vector<Counter> counters(Mixture<T>& x) {
   return {{&x.learnt, 0, most}, {&x.age, 0, most}, {&x.next, 0, Mixture<T>::kNever}, {&x.rising, 0, most}, {&x.recent_age, 0, most},
           {&x.newtons[0].pending, 0, kBlock - 1}, {&x.lasting.landmarks.count, 0, x.set.budget},
           {&x.recent.landmarks.count, 0, x.set.budget}, {&x.window.points.count, 0, x.window.size},
-          {&x.window.next, 0, x.window.size - 1}, {&x.window.rounds, 0, most},
+          {&x.window.next, 0, std::max<int64_t>(0, x.window.size - 1)}, {&x.window.rounds, 0, most},
           {&x.echo.last, -1, x.echo.classes - 1}};
 }
 
@@ -202,7 +202,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def(
           "__init__",
           [](B* self, int64_t width, int64_t outputs, bool regression, int64_t budget, int64_t window, int64_t kept) {
-            require(budget >= 1 && window >= 1 && kept >= 1, "sizes out of range");
+            require(budget >= 1 && window >= 0 && kept >= 1, "sizes out of range");
             new (self) B(std::in_place, settings_of(width, outputs, regression, budget, "squared", 0, 0, 0, 0, 0, ""), window, kept);
           },
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a)

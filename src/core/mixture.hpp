@@ -223,6 +223,7 @@ template <class T> class Mixture {
     if (wide) diagonal = Diagonal(set.width, set.outputs);
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
+    if (!window.size) aggregate.only(((1 << aggregate.candidates()) - 1) & ~(1 << kWindow));
     z_.resize(size_t(kExperts * classes()));
     raw_.resize(size_t(kExperts * set.outputs));
   }
@@ -405,7 +406,7 @@ template <class T> class Mixture {
     }
     for (int e = 0; e < 4; ++e)
       if ((experts >> e & 1) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
-    if (experts >> kWindow & 1) window.score(scaled_[1], r, f + kWindow * set.outputs);
+    if ((experts >> kWindow & 1) && window.size) window.score(scaled_[1], r, f + kWindow * set.outputs);
   }
 
   void forecast(int64_t r, double* out) {
@@ -442,7 +443,7 @@ template <class T> class Mixture {
       residuals(slopes_.data(), y, weight);
       diagonal.learn(lasting, scaled_[0], r, slopes_.data());
     }
-    if (experts >> kWindow & 1) window.learn(scaled_[1], r, y, weight);
+    if ((experts >> kWindow & 1) && window.size) window.learn(scaled_[1], r, y, weight);
   }
 
   void residuals(double* f, double y, double weight) const {

@@ -49,7 +49,13 @@ Array = NDArray[Any]
 LASTING, RECENT = 1, 2
 #: Where the state's numbers hold how many features vary, of the lasting and then of the recent memory.
 ACTIVE = 11
+#: Where they hold what remains of the recent covariance, and the counters the rounds pending (then how many points there are).
+REMAINS, PENDING = 10, 5
 WINDOW = 50
+#: Rows wider than this have no window: to store one would take longer than all the rest.
+WINDOW_WIDTH = 2**14
+#: How many numbers the rows kept, or a memory's landmarks, may take: of wider rows there are fewer, but no fewer than these.
+ENTRIES, FEWEST = 2**22, 8
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
 SCALES = 4.0 ** np.arange(-2, 4)
 #: By how much a bandwidth must be better for each factor of four that it is away from the median.
@@ -65,7 +71,8 @@ class NewtonMixture(Learner):
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
     (``budget + C + 1`` when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications and
-    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream. Prefer `NOGD` or `BOGD` where a
+    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream; rows of more than ``2**22 / budget``
+    features get fewer landmarks. Prefer `NOGD` or `BOGD` where a
     microsecond a row matters more than accuracy.
 
     Args:
@@ -97,6 +104,7 @@ class NewtonMixture(Learner):
 
     budget: int
     _core: Any
+    _landmarks: int
 
     def __init__(self, budget: int = 200) -> None:
         self.budget = budget
@@ -107,13 +115,16 @@ class NewtonMixture(Learner):
         check_integer("budget", self.budget, low=1)
 
     def _build(self) -> None:
+        self._landmarks = self.budget
+        while self._landmarks > FEWEST and self._landmarks * self._width > ENTRIES:
+            self._landmarks //= 2
         self._core = self._core_class("Mixture")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            budget=self.budget,
-            window=min(WINDOW, self.budget),
-            kept=max(self.budget, min(4 * self.budget, 2**22 // max(1, self._width))),
+            budget=self._landmarks,
+            window=min(WINDOW, self._landmarks) if self._width <= WINDOW_WIDTH else 0,
+            kept=max(self._landmarks, min(4 * self._landmarks, ENTRIES // max(1, self._width))),
         )
 
     def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
@@ -152,12 +163,12 @@ class NewtonMixture(Learner):
         with np.errstate(over="ignore"):  # what is too far to say ends at the bound of the squash
             z = squash((kept - centre) * scale) - squash(-centre * scale)
         n = len(z)
-        landmarks = z[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
+        landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
         square = cdist(landmarks, landmarks, "sqeuclidean")
         apart = square[square > 0]
         unit = 1 / np.median(apart) if len(apart) else 1.0
         points = as_rows(landmarks, np.float64)
-        late = n - TRIAL * self.budget if TRIAL * self.budget < n < self._core.learnt else 0
+        late = n - TRIAL * self._landmarks if TRIAL * self._landmarks < n < self._core.learnt else 0
 
         def build(gamma: float, first: int, trial: bool) -> float:
             factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
@@ -198,7 +209,7 @@ class NewtonMixture(Learner):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
                 if name.endswith(
                     "_covariance"
-                ):  # an untouched feature is as uncertain as its memory's prior says
+                ):  # a feature not seen is as uncertain as its memory's prior says
                     array /= before["numbers"][ACTIVE + name.startswith("recent")]
                 elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
                     array += core.learnt > 1
@@ -207,8 +218,14 @@ class NewtonMixture(Learner):
         slots = (core.learnt - len(rows) + np.arange(len(rows))) % len(after["kept_targets"])
         after["kept_rows"][slots, : rows.shape[1]] = rows
         after["kept_targets"][slots], after["kept_weights"][slots] = targets, weights
+        same = self._core.wide == core.wide and all(
+            before[name].shape == after[name].shape for name in ("lasting_whitening", "window_inverse")
+        )
+        if not same:  # the experts see other features, and begin again from the rows kept
+            after["counters"][PENDING : PENDING + 5] = 0
+            after["numbers"][REMAINS] = 1.0
         self._core.restore(after)
-        if self._core.wide != core.wide and core.learnt:
+        if not same and core.learnt:
             self._restart()
 
     def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
@@ -227,7 +244,7 @@ class NewtonMixture(Learner):
                 "window_targets",
             ):  # least squares: sides -1 and +1, a class not seen is all -1
                 after[name][: len(old)] = old @ sides
-                past = slice(self.budget, self.budget + 1) if name == "loose_weights" else slice(None)
+                past = slice(self._landmarks, self._landmarks + 1) if name == "loose_weights" else slice(None)
                 after[name][past, absent] = -1.0
             elif name.endswith("_weights") and name != "kept_weights":
                 after[name][: len(old)] = old @ mix
