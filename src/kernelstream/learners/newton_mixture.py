@@ -21,8 +21,8 @@ recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 f
 the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero,
 and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced landmarks, and the
 bandwidth whose expert would have had the least progressive loss on the rows kept, plus 3 % for each factor of four from the
-median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both memories are rebuilt at once. Before the first rebuild every
-feature is 0.
+median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both
+memories are rebuilt at once. Before the first rebuild every feature is 0.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ class NewtonMixture(Learner):
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
     (``budget + C + 1`` when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications and
     ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream; rows of more than ``2**22 / budget``
-    features get fewer landmarks. Prefer `NOGD` or `BOGD` where a
-    microsecond a row matters more than accuracy.
+    features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
