@@ -83,12 +83,13 @@ class NewtonMixture(Learner):
     chosen from the stream itself (OKS-SIL), with forgetting and fixed share for streams that change (Herbster and Warmuth).
 
     References:
-        X. Zhang, S. Liao, Incremental randomized sketching for online kernel learning, ICML 2019.
-        Y. Wang et al., NOLANA: budget online kernel learning with adaptive Nystrom landmarks.
-        D. Calandriello, A. Lazaric, M. Valko, Second-order kernel online convex optimization with adaptive sketching, ICML 2017.
-        M. Herbster, M. K. Warmuth, Tracking the best expert, Machine Learning 32, 1998.
-        S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying
-        regression, IEEE Transactions on Neural Networks and Learning Systems 23, 2012 (forgetting towards the prior).
+        Zhang and Liao, "Incremental randomized sketching for online kernel learning", ICML 2019.
+        Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018.
+        Zhang and Liao, "Hypothesis sketching for online kernel selection in continuous kernel space", IJCAI 2020.
+        Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive sketching", ICML 2017.
+        Herbster and Warmuth, "Tracking the best expert", Machine Learning 32, 1998.
+        Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for time-varying regression",
+        IEEE Transactions on Neural Networks and Learning Systems 23, 2012: forgetting towards the prior.
 
     >>> from sklearn.datasets import load_digits
     >>> from kernelstream import KernelClassifier
@@ -206,11 +207,10 @@ class NewtonMixture(Learner):
             old = before.get(name)
             if old is not None and old.ndim == array.ndim and not name.startswith("kept"):
                 corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
-                if name.endswith(
-                    "_covariance"
-                ):  # a feature not seen is as uncertain as its memory's prior says
+                # A feature not seen is as uncertain as its memory's prior says, and scaled as one that is always 0.
+                if name.endswith("_covariance"):
                     array /= before["numbers"][ACTIVE + name.startswith("recent")]
-                elif name.endswith("_scale"):  # as a rebuild scales a feature that is always 0
+                elif name.endswith("_scale"):
                     array += core.learnt > 1
                 array[corner] = old[corner]
         rows, targets, weights = core.kept(len(after["kept_targets"]))
@@ -238,10 +238,8 @@ class NewtonMixture(Learner):
         if mix.shape == (1, 1):
             moved = np.array([0, 1] if mix[0, 0] > 0 else [1, 0])
         for name, old in before.items():
-            if name in (
-                "loose_weights",
-                "window_targets",
-            ):  # least squares: sides -1 and +1, a class not seen is all -1
+            # Least squares: the two sides are -1 and +1, and a class not seen is -1 all along.
+            if name in ("loose_weights", "window_targets"):
                 after[name][: len(old)] = old @ sides
                 past = slice(self._landmarks, self._landmarks + 1) if name == "loose_weights" else slice(None)
                 after[name][past, absent] = -1.0
