@@ -411,6 +411,23 @@ def test_rows_that_become_wide():
     is_as_rebuilt(learner)
 
 
+@pytest.mark.parametrize(
+    ("budget", "width", "outputs"),
+    [
+        (200, 54, 1),
+        (200, 54, 10),
+        (100, 300, 1),
+        (100, 301, 3),
+        (200, 1000, 5),
+        (50, 20_000, 1),
+        (800, 10, 1),
+    ],
+)
+def test_what_it_needs_is_known_before(budget, width, outputs):
+    learner = NewtonMixture(budget)
+    assert 0.9 < learner.needs(width, outputs) / learner.start(width, outputs).nbytes < 1.01
+
+
 def test_very_wide_rows_have_fewer_landmarks_and_no_window():
     """A million features take megabytes, not gigabytes; rows that grow that wide begin again from those kept."""
     rng = np.random.default_rng(30)

@@ -30,7 +30,7 @@ from kernelstream import kernels, learners, losses
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators import _outputs as outputs_of
-from kernelstream.learners import Learner
+from kernelstream.learners import Learner, NewtonMixture
 
 __all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
 
@@ -294,6 +294,8 @@ def _check_size(learner: Learner, width: int, outputs: int, max_bytes: int) -> N
     elif name not in _LINEAR:
         sizes.append(max(sizes, default=0) ** 2 // max(1, width))
     needed = 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
+    if isinstance(learner, NewtonMixture):
+        needed = learner.needs(width, outputs)
     if needed > max_bytes:
         raise ModelFileError(
             f"its {name} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"

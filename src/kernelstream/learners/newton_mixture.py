@@ -114,17 +114,36 @@ class NewtonMixture(Learner):
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         check_integer("budget", self.budget, low=1)
 
+    def _sizes(self, width: int) -> tuple[int, int, int]:
+        """Landmarks of a memory, rows of the window, rows kept."""
+        landmarks = self.budget
+        while landmarks > FEWEST and landmarks * width > ENTRIES:
+            landmarks //= 2
+        window = min(WINDOW, landmarks) if width <= WINDOW_WIDTH else 0
+        return landmarks, window, max(landmarks, min(4 * landmarks, ENTRIES // max(1, width)))
+
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes the state takes.
+
+        >>> NewtonMixture(budget=200).needs(54, 1) / NewtonMixture(budget=200).start(54).nbytes  # doctest: +ELLIPSIS
+        0.9...
+        """
+        landmarks, window, kept = self._sizes(width)
+        wide = width > 3 * landmarks
+        features = landmarks + 1 + (outputs if wide else width)
+        linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
+        numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
+        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2)
+
     def _build(self) -> None:
-        self._landmarks = self.budget
-        while self._landmarks > FEWEST and self._landmarks * self._width > ENTRIES:
-            self._landmarks //= 2
+        self._landmarks, window, kept = self._sizes(self._width)
         self._core = self._core_class("Mixture")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
             budget=self._landmarks,
-            window=min(WINDOW, self._landmarks) if self._width <= WINDOW_WIDTH else 0,
-            kept=max(self._landmarks, min(4 * self._landmarks, ENTRIES // max(1, self._width))),
+            window=window,
+            kept=kept,
         )
 
     def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
