@@ -209,6 +209,9 @@ def budgets(out: Path) -> str:
                     )
     for axis, label in zip(axes, ("CPU time per row, µs", "model, MB"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel=label)
+        for side in (axis.xaxis, axis.yaxis):  # 5, not 5 x 10^0
+            side.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("{x:g}")
         axis.grid(alpha=0.3, which="both")
     axes[0].set_ylabel("mistakes, %, of 20,000 rows (spambase: all)")
     axes[0].legend()
