@@ -170,6 +170,11 @@ class NOGD(KernelLearner):
         check_step(self.eta, self.lam)
         self._check_loss()
 
+    @property
+    def has_map(self) -> bool:
+        """Whether the map is there; before, the model is a kernel expansion."""
+        return self.started and self._mapped is not None
+
     def _build_core(self) -> None:
         loss = self._loss()
         self._mapped = None

@@ -1,0 +1,1 @@
+"""The papers' experiments: their protocols, their figures, a runner that resumes, and a report."""
