@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import time
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.alignment import select_bandwidth
+from kernelstream import learners
+from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.experiments.plan import CURVE_POINTS, Outcome
+from kernelstream.kernels import Gaussian
 from kernelstream.learners import NOGD, Learner
 from kernelstream.rows import as_rows
 from kernelstream.stream import load
 from kernelstream.stream.datasets import DATASETS
 
-__all__ = ["aligned_bandwidth", "classes", "curve_rounds", "pass_over", "permuted"]
+__all__ = ["aligned_bandwidth", "bandwidth_of", "classes", "curve_rounds", "make", "pass_over", "permuted"]
 
 Array = NDArray[Any]
 
@@ -72,6 +77,46 @@ def curve_rounds(n: int) -> Array:
     return np.ceil(np.arange(1, points + 1) * n / points - 1e-9).astype(np.int64)
 
 
+def _scores(learner: Any, X: Any, y: Array) -> Array:
+    """Scores before learning. A learner without a budget that is full predicts on and learns no more."""
+    if learner.bounded or learner.max_size >= learner.n_points + len(y):
+        return np.asarray(learner.run(as_rows(X), y))
+    at, parts = 0, []
+    while at < len(y):
+        room = max(1, learner.max_size - learner.n_points)  # so many rows are learnt for certain
+        try:
+            parts.append(learner.run(as_rows(X[at : at + room]), y[at : at + room]))
+            at += room
+        except CapacityError:  # on the first row of the part: nothing of it was learnt
+            parts.append(learner.score(as_rows(X[at:])))
+            at = len(y)
+    return np.concatenate(parts)
+
+
+def make(settings: Mapping[str, Any], data: str, seed: int) -> Learner:
+    """The learner of a trial: its class and hyper-parameters; a bandwidth may be given as "aligned".
+
+    >>> make({"class": "NOGD", "budget": 50, "bandwidth": 2.0}, "digits", seed=0)
+    NOGD(budget=50, kernel=Gaussian(bandwidth=2.0))
+    """
+    given = dict(settings)
+    made: Any = getattr(learners, given.pop("class"))
+    if "bandwidth" in given:
+        given["kernel"] = Gaussian(bandwidth=bandwidth_of(given.pop("bandwidth"), data))
+    if "seed" in inspect.signature(made).parameters:
+        given["seed"] = seed
+    return cast(Learner, made(**given))
+
+
+def bandwidth_of(given: float | str, data: str) -> float:
+    """A bandwidth as given, or by alignment.
+
+    >>> bandwidth_of(0.5, "digits")
+    0.5
+    """
+    return aligned_bandwidth(data) if isinstance(given, str) else given
+
+
 def pass_over(
     learner: Learner, X: Any, y: Array, *, outputs: int = 1, regression: bool = False, timed: bool = False
 ) -> Outcome:
@@ -97,26 +142,28 @@ def pass_over(
 
     def advance(stop: int) -> None:
         nonlocal at, spent
-        rows, targets = as_rows(X[at:stop]), y[at:stop]
         start = time.process_time()
-        scores[at:stop] = learner.run(rows, targets)
+        scores[at:stop] = _scores(learner, X[at:stop], y[at:stop])
         spent += time.process_time() - start
         at = stop
 
-    if isinstance(learner, NOGD):
-        while at < n and not learner.has_map:
-            advance(at + 1)
-        warmup = at
-    for mark in marks.tolist() if timed else [n]:
-        if mark > at:
-            advance(mark)
-        if timed:
-            ticks.append(spent)
+    try:
+        if isinstance(learner, NOGD):
+            while at < n and not learner.has_map:
+                advance(at + 1)
+            warmup = at
+        for mark in marks.tolist() if timed else [n]:
+            if mark > at:
+                advance(mark)
+            if timed:
+                ticks.append(spent)
+    except ScoreOverflowError:  # a step far too large: every round from here on is lost
+        scores[at:] = np.nan
 
     found = {"rounds": float(n), "warmup_rounds": float(warmup)}
     last = n - max(1, n // 10)
     if regression:
-        sums = np.cumsum((scores[:, 0] - y) ** 2)
+        sums = np.cumsum(np.nan_to_num((scores[:, 0] - y) ** 2, nan=1e300))
         measures = {
             "rmse": float(np.sqrt(sums[-1] / n)),
             "rmse_last_tenth": float(np.sqrt((sums[-1] - sums[last - 1]) / (n - last))),
@@ -124,6 +171,7 @@ def pass_over(
         curve = {"rmse": np.sqrt(sums[marks - 1] / marks).tolist()}
     else:
         wrong = scores.argmax(axis=1) != y if outputs > 1 else (scores[:, 0] > 0) != (y > 0)
+        wrong |= np.isnan(scores[:, 0])
         sums = np.cumsum(wrong)
         measures = {
             "mistakes": 100 * float(sums[-1]) / n,
