@@ -50,6 +50,12 @@ examples:
 """,
     "inspect": "examples:\n  kernelstream inspect model.safetensors\n  kernelstream inspect model.safetensors --json\n",
     "learners": "examples:\n  kernelstream learners\n  kernelstream learners NOGD\n",
+    "reproduce": """\
+examples:
+  kernelstream reproduce --quick                       a small version of everything
+  kernelstream reproduce skegd-table3                  one table, 20 permutations
+  kernelstream reproduce --data ~/benchmarks           everything; stop and go on as you like
+""",
     "completion": """\
 to switch it on:
   bash   eval "$(kernelstream completion bash)"        in ~/.bashrc
@@ -142,6 +148,31 @@ def make_parser() -> argparse.ArgumentParser:
 
     learners = command("learners", "list the learners, or explain one")
     learners.add_argument("name", nargs="?", metavar="NAME", help="a learner to explain")
+
+    reproduce = command(
+        "reproduce",
+        "run the papers' experiments and write a report",
+        "Run the papers' experiments by their own protocols and write a report: ours beside theirs. What is done is kept as it goes; "
+        "the same command goes on where it was stopped.",
+    )
+    reproduce.add_argument(
+        "experiments",
+        nargs="*",
+        metavar="NAME",
+        help="such as skegd-table3, or a whole paper: skegd, nolana, okssil, kons (default: everything)",
+    )
+    reproduce.add_argument(
+        "--quick", action="store_true", help="few permutations of short prefixes: some minutes"
+    )
+    reproduce.add_argument(
+        "--data", metavar="DIR", help="the folder of the data sets (default: see `kernelstream data list`)"
+    )
+    reproduce.add_argument(
+        "--out", metavar="DIR", help="results and report (default: reproduction, or reproduction-quick)"
+    )
+    reproduce.add_argument(
+        "--jobs", type=_jobs, default=-1, metavar="N", help="processes (default: one for each core)"
+    )
 
     completion = command("completion", "print a script that completes this command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
@@ -256,6 +287,14 @@ def _count(text: str) -> int:
         if number >= 0 and number == int(number):
             return int(number)
     raise argparse.ArgumentTypeError(f"expected a whole number that is not negative, got {text!r}")
+
+
+def _jobs(text: str) -> int:
+    """A positive number of processes."""
+    number = _count(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("expected at least 1")
+    return number
 
 
 def _column(text: str) -> str | int:

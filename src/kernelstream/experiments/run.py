@@ -116,9 +116,13 @@ def _played(trials: list[Trial], jobs: int) -> Iterable[tuple[Trial, Outcome | s
     while left:
         # One trial a batch: what is finished is kept at once.
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        running = parallel(delayed(_play)(trial, os.getpid(), _environment()) for trial in list(left.values()))
+        running = parallel(
+            delayed(_play)(trial, os.getpid(), _environment()) for trial in list(left.values())
+        )
         try:
-            with warnings.catch_warnings():  # loky's about workers it renews because they hold a large data set
+            with (
+                warnings.catch_warnings()
+            ):  # loky's about workers it renews because they hold a large data set
                 warnings.filterwarnings("ignore", "A worker stopped")
                 for id, outcome in running:
                     lost = 0

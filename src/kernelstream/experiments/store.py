@@ -52,8 +52,13 @@ class Store:
         """Lock the folder and get ready to add."""
         self.folder.mkdir(parents=True, exist_ok=True)
         _lock(self._open.enter_context(open(self.folder / ".lock", "w")), self.folder)
-        self.results, self.times = _read(self.results_path), _read(self.times_path)  # another may just have finished
-        self._files = [self._open.enter_context(_appending(path)) for path in (self.times_path, self.results_path)]
+        self.results, self.times = (
+            _read(self.results_path),
+            _read(self.times_path),
+        )  # another may just have finished
+        self._files = [
+            self._open.enter_context(_appending(path)) for path in (self.times_path, self.results_path)
+        ]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,7 +72,7 @@ class Store:
             **trial.key,
             "found": outcome.found,
             "measures": outcome.measures,
-            "curve": outcome.curve,
+            "curve": outcome.curve if trial.phase == "run" else None,  # nobody looks at those of the tuning
             "version": version,
             "cpu": cpu,
         }
@@ -127,4 +132,6 @@ def _lock(file: Any, folder: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise ResultsError(f"another run is writing to {folder}: wait for it, or choose another folder") from None
+        raise ResultsError(
+            f"another run is writing to {folder}: wait for it, or choose another folder"
+        ) from None

@@ -67,6 +67,20 @@ def aligned_bandwidth(name: str) -> float:
     return select_bandwidth(*permuted(name, 0, 2000))
 
 
+def source_of(data: str) -> str | None:
+    """The data set whose file a trial's data comes from; None if it needs none.
+
+    >>> source_of("german-1"), source_of("a9a"), source_of("digits")
+    ('german.numer', 'a9a', None)
+    """
+    name = "german.numer" if data in BLOCKS else data
+    return name if name in DATASETS and not DATASETS[name].shipped else None
+
+
+BLOCKS = {"german-1": 10, "german-2": 20}
+"""Rounds a block of the adversarial streams made of german (k_r); 500 blocks (k_b)."""
+
+
 def curve_rounds(n: int) -> Array:
     """The rounds at which a curve over n of them is kept: evenly spaced, the last one included.
 
@@ -123,8 +137,9 @@ def pass_over(
     """One pass of predicting, then learning.
 
     Percentages of mistakes: ``mistakes`` counts every round; ``mistakes_without_warmup`` leaves out those made before
-    the map of NOGD and its kin exists, and divides by all rounds; ``mistakes_negative_margin`` counts y f < 0 alone, so that a score of
-    zero is free (two classes). ``mistakes_last_tenth`` are those of the last tenth of the rounds. Regression has ``rmse`` in the same ways.
+    the map of NOGD and its kin exists, and divides by all rounds; ``mistakes_negative_margin`` counts y f < 0 alone, so
+    that a score of zero is free (two classes). ``mistakes_last_tenth`` are those of the last tenth of the rounds. Regression
+    has ``rmse`` and ``rmse_last_tenth``.
 
     Args:
         learner: not started yet.
@@ -168,7 +183,7 @@ def pass_over(
             "rmse": float(np.sqrt(sums[-1] / n)),
             "rmse_last_tenth": float(np.sqrt((sums[-1] - sums[last - 1]) / (n - last))),
         }
-        curve = {"rmse": np.sqrt(sums[marks - 1] / marks).tolist()}
+        curve = {"rmse": np.sqrt(sums[marks - 1] / marks).round(4).tolist()}
     else:
         wrong = scores.argmax(axis=1) != y if outputs > 1 else (scores[:, 0] > 0) != (y > 0)
         wrong |= np.isnan(scores[:, 0])
@@ -180,7 +195,7 @@ def pass_over(
         }
         if outputs == 1:
             measures["mistakes_negative_margin"] = 100 * float(np.mean(y * scores[:, 0] < 0))
-        curve = {"mistakes": (100 * sums[marks - 1] / marks).tolist()}
+        curve = {"mistakes": (100 * sums[marks - 1] / marks).round(4).tolist()}
     return Outcome(
         measures | found,
         spent,

@@ -23,4 +23,5 @@ def all_experiments(quick: bool = False) -> dict[str, Experiment]:
 
 def play(trial: Trial) -> Outcome:
     """Do what a trial says."""
-    return _PLAYS[trial.play](trial)
+    outcome: Outcome = _PLAYS[trial.play](trial)
+    return outcome

@@ -14,11 +14,12 @@ import numpy as np
 
 from kernelstream.alignment import select_bandwidth
 from kernelstream.experiments.plan import Cell, Experiment, Outcome, Trial, Tuning
+from kernelstream.experiments.protocols.okssil_findings import TABLES, charts, claims
 from kernelstream.experiments.streams import make, pass_over, permuted
 from kernelstream.learners.oks import BANDWIDTHS
 from kernelstream.stream.datasets import DATASETS
 
-__all__ = ["PLAYS", "experiments"]
+__all__ = ["PLAYS", "TABLES", "charts", "claims", "experiments"]
 
 SETS = ("german.numer", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod-rna.train")
 STEPS = {"eta": [10.0**e for e in range(-5, 1)]}

@@ -1,0 +1,80 @@
+"""Claims judged by results: the small grammar that the protocols' verdicts are written in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from kernelstream.experiments.charts import Rows, figure_of
+from kernelstream.experiments.summary import Claim
+
+__all__ = ["judged", "means", "swept", "trend"]
+
+Case = tuple[bool, str]
+"""Whether a claim holds in one case, and the figures that say so."""
+
+
+def judged(place: str, text: str, cases: Sequence[Case], wanted: int | None = None) -> Claim:
+    """A claim that holds if it does in all its cases, in part if in half of them or more.
+
+    Args:
+        place: in the paper.
+        text: the claim in our words.
+        cases: what there are results for.
+        wanted: number of cases of a complete run; with fewer the evidence says so.
+
+    >>> judged("Table 3", "A beats B.", [(True, "x: 1 < 2"), (False, "y: 4 > 3")])
+    Claim(place='Table 3', text='A beats B.', verdict='holds in part', evidence='1 of 2: x: 1 < 2; not y: 4 > 3.')
+    """
+    if not cases:
+        return Claim(place, text, "not run", "")
+    held = [words for holds, words in cases if holds]
+    broken = [words for holds, words in cases if not holds]
+    verdict: Literal["holds", "holds in part", "does not hold"] = "holds"
+    if broken:
+        verdict = "holds in part" if 2 * len(held) >= len(cases) else "does not hold"
+    words = "; ".join(held + [f"not {words}" for words in broken])
+    short = (
+        f" ({wanted - len(cases)} more were not run)" if wanted is not None and len(cases) < wanted else ""
+    )
+    return Claim(place, text, verdict, f"{len(held)} of {len(cases)}{short}: {words}.")
+
+
+def means(rows: Rows, measure: str, data: str, variant: str = "{}") -> dict[str, float]:
+    """The mean of a measure by label, on one data set and variant."""
+    found = {
+        label: figure_of(kept, measure)
+        for (name, label, at), kept in rows.items()
+        if (name, at) == (data, variant)
+    }
+    return {label: figure.mean for label, figure in found.items() if figure is not None}
+
+
+def swept(rows: Rows, measure: str, data: str, label: str, symbol: str) -> list[tuple[Any, float]]:
+    """Values of what is varied with the mean of a measure, in order."""
+    found = []
+    for (name, who, variant), kept in rows.items():
+        at, figure = json.loads(variant).get(symbol), figure_of(kept, measure)
+        if (name, who) == (data, label) and at is not None and figure is not None:
+            found.append((at, figure.mean))
+    return sorted(found)
+
+
+def trend(
+    points: Sequence[tuple[Any, float]], direction: Literal["falls", "rises"], what: str, unit: str = ""
+) -> list[Case]:
+    """Whether a measure ends lower (or higher) than it began, as one case with all its values; none without two points.
+
+    >>> trend([(100, 9.0), (200, 8.5), (300, 8.7)], "falls", "mistakes", " %")
+    [(True, 'mistakes 9, 8.5, 8.7 % at 100, 200, 300 (1 of 2 steps)')]
+    """
+    if len(points) < 2:
+        return []
+    sign = -1 if direction == "falls" else 1
+    steps = [sign * (b - a) > 0 for (_, a), (_, b) in pairwise(points)]
+    values = ", ".join(f"{value:.4g}" for _, value in points)
+    places = ", ".join(f"{at:g}" for at, _ in points)
+    holds = sign * (points[-1][1] - points[0][1]) > 0
+    return [(holds, f"{what} {values}{unit} at {places} ({sum(steps)} of {len(steps)} steps)")]

@@ -1,0 +1,115 @@
+"""What the OKS-SIL paper says in words about its table and figure, judged by our runs; and the charts."""
+
+from __future__ import annotations
+
+from kernelstream.experiments.charts import Rows, across, curves, time_against
+from kernelstream.experiments.findings import judged, means, swept, trend
+from kernelstream.experiments.summary import Chart, Claim
+
+__all__ = ["TABLES", "charts", "claims"]
+
+TABLES = {
+    "okssil-table2": [("Mistakes, %", "mistakes", True)],
+    "okssil-figure1": [("Mistakes on spambase, %", "mistakes", True)],
+}
+
+
+def claims(name: str, rows: Rows) -> list[Claim]:
+    """The claims of an experiment."""
+    return _table2(rows) if name == "okssil-table2" else _figure1(rows)
+
+
+def _table2(rows: Rows) -> list[Claim]:
+    best, near, fast = [], [], []
+    for data in dict.fromkeys(data for data, _, _ in rows):
+        found, spent = means(rows, "mistakes", data), means(rows, "seconds", data)
+        if len(found) < 4:
+            continue
+        first = min(found, key=found.__getitem__)
+        quick = min(spent, key=spent.__getitem__)
+        if data in ("w7a", "cod-rna.train"):
+            gap = found["OKS-SIL"] - found[first]
+            near.append((gap < 1, f"{data}: OKS-SIL {found['OKS-SIL']:.2f}, {first} {found[first]:.2f}"))
+        else:
+            best.append(
+                (first == "OKS-SIL", f"{data}: OKS-SIL {found['OKS-SIL']:.2f}, {first} {found[first]:.2f}")
+            )
+        fast.append(
+            (quick == "OKS-SIL", f"{data}: OKS-SIL {spent['OKS-SIL']:.3g} s, {quick} {spent[quick]:.3g} s")
+        )
+    place = "Section 6.1, Table 2"
+    return [
+        judged(place, "OKS-SIL makes the fewest mistakes on all data sets but w7a and cod-rna.", best, 6),
+        judged(place, "On w7a and cod-rna it is comparable to the best (within one point).", near, 2),
+        judged(place, "OKS-SIL is faster than the others.", fast, 8),
+    ]
+
+
+def _figure1(rows: Rows) -> list[Claim]:
+    def points(symbol: str, measure: str = "mistakes") -> list[tuple[float, float]]:
+        return swept(rows, measure, "spambase", "OKS-SIL", symbol)
+
+    def level(symbol: str, begin: float, most: float, what: str) -> list[tuple[bool, str]]:
+        values = [value for at, value in points(symbol) if at >= begin]
+        if len(values) < 2:
+            return []
+        spread = max(values) - min(values)
+        return [(spread < most, f"{spread:.2f} points between the best and the worst {what}")]
+
+    place = "Section 6.2, Figure 1"
+    nu_time = [value for _, value in points("nu", "seconds")]
+    alike = (
+        [(max(nu_time) < 1.5 * min(nu_time), f"{max(nu_time) / min(nu_time):.2f} times between the extremes")]
+        if len(nu_time) > 1
+        else []
+    )
+    return [
+        judged(place, "Mistakes fall as the budget grows.", trend(points("B"), "falls", "mistakes", " %")),
+        judged(
+            place,
+            "Above a budget of 50 it has little influence (within one point).",
+            level("B", 100, 1.0, "budget above 50"),
+        ),
+        judged(place, "A larger budget takes more time.", trend(points("B", "seconds"), "rises", "seconds")),
+        judged(
+            place,
+            "More sampled basis functions make fewer mistakes.",
+            trend(points("s"), "falls", "mistakes", " %"),
+        ),
+        judged(
+            place,
+            "More sampled basis functions take more time.",
+            trend(points("s", "seconds"), "rises", "seconds"),
+        ),
+        judged(
+            place,
+            "A threshold nu close to 1 makes fewer mistakes than a small one.",
+            trend(points("nu"), "falls", "mistakes", " %"),
+        ),
+        judged(place, "The time is much the same for every nu.", alike),
+    ]
+
+
+def charts(name: str, rows: Rows) -> list[Chart]:
+    """The pictures of an experiment."""
+    made: list[Chart] = []
+    if name == "okssil-table2":
+        for data in dict.fromkeys(data for data, _, _ in rows):
+            made.append(curves(rows, data, id=f"{name}-{data}", title=f"Mistakes so far on {data}"))
+        made.append(time_against(rows, id=f"{name}-time", title="Time against mistakes"))
+    else:
+        for symbol in ("B", "s", "nu"):
+            for measure, label in (("mistakes", "mistakes, %"), ("seconds", "seconds")):
+                title = f"{symbol} against {measure if measure == 'mistakes' else 'time'} on spambase"
+                made.append(
+                    across(
+                        rows,
+                        "spambase",
+                        symbol,
+                        id=f"{name}-{symbol}-{measure}",
+                        title=title,
+                        measure=measure,
+                        label=label,
+                    )
+                )
+    return [chart for chart in made if any(series.x for series in chart.series)]

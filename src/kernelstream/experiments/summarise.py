@@ -1,0 +1,147 @@
+"""From results to what they say: every cell beside the paper's, with a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from kernelstream.experiments.charts import Rows, figure_of, variant_key
+from kernelstream.experiments.plan import Cell, Experiment
+from kernelstream.experiments.protocols import PROTOCOLS
+from kernelstream.experiments.published import PAPERS, explanation, published
+from kernelstream.experiments.store import Store
+from kernelstream.experiments.summary import Entry, Figure, Paper, Section, Summary, Table
+
+__all__ = ["standard_errors", "summarise"]
+
+FAR = 3.0
+"""Standard errors beyond which a figure is not the paper's."""
+
+
+def standard_errors(ours: Figure, paper: Figure) -> float:
+    """The difference of two means in standard errors of it. Where the paper gives no deviation, its runs are taken to scatter as ours do.
+
+    >>> round(standard_errors(Figure(30.0, 1.0, 20), Figure(28.0, 1.0, 20)), 2)
+    6.32
+    """
+    spread = ours.std if math.isnan(paper.std) else paper.std
+    error = math.sqrt(ours.std**2 / ours.n + spread**2 / paper.n)
+    difference = ours.mean - paper.mean
+    return difference / error if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
+
+
+def summarise(
+    experiments: Mapping[str, Experiment], store: Store, made: dict[str, str] | None = None
+) -> Summary:
+    """Tables, charts and claims of the experiments, as far as their trials are among the results."""
+    papers = []
+    for key, protocol in PROTOCOLS.items():
+        sections = []
+        for experiment in experiments.values():
+            if experiment.paper != key:
+                continue
+            rows = _rows(experiment, store)
+            done = sum(map(len, rows.values()))
+            wanted = sum(len(cell.seeds) for cell in experiment.cells)
+            sections.append(
+                Section(
+                    experiment.name,
+                    experiment.place,
+                    experiment.title,
+                    experiment.protocol,
+                    f"{done:,} of {wanted:,} runs" if done < wanted else f"complete: {wanted:,} runs",
+                    [
+                        Table(
+                            title,
+                            measure,
+                            [_entry(cell, rows, store, measure, lower) for cell in experiment.cells],
+                            lower,
+                        )
+                        for title, measure, lower in protocol.TABLES.get(experiment.name, ())
+                    ],
+                    protocol.charts(experiment.name, rows),
+                    protocol.claims(experiment.name, rows),
+                )
+            )
+        if sections:
+            papers.append(Paper(key, **PAPERS[key], sections=sections))
+    return Summary(papers, _words(papers), made or {})
+
+
+def _rows(experiment: Experiment, store: Store) -> Rows:
+    """The rows that there are, cell by cell."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for cell in experiment.cells:
+        kept = []
+        for trial in cell.trials(store.results) or []:
+            if trial.id in store.results:
+                times = store.times.get(trial.id, {})
+                kept.append(
+                    store.results[trial.id]
+                    | {"seconds": times.get("seconds"), "seconds_curve": times.get("curve")}
+                )
+        if kept:
+            found[cell.trial.data, cell.name, variant_key(cell.variant)] = kept
+    return found
+
+
+def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> Entry:
+    found = rows.get((cell.trial.data, cell.name, variant_key(cell.variant)), [])
+    entry = Entry(cell.trial.data, cell.name, dict(cell.variant), ours=figure_of(found, measure))
+    paper = published(cell.experiment, cell.trial.data, cell.name, dict(cell.variant), measure)
+    if paper is not None:
+        entry.paper, entry.paper_seconds = paper
+    if entry.ours is None:
+        return entry
+    spent = figure_of(found, "seconds")
+    entry.seconds = None if spent is None else spent.mean
+    chosen = {} if cell.tuning is None else cell.tuning.best(store.results)
+    entry.settings = {**(chosen or {}), **found[0].get("found", {})}
+    if any(row["measures"].get("warmup_rounds") for row in found):
+        entry.without_warmup = figure_of(found, f"{measure}_without_warmup")
+    if entry.paper is None:
+        entry.verdict = "no figure"
+        return entry
+    entry.errors = standard_errors(entry.ours, entry.paper)
+    if entry.without_warmup is not None:
+        entry.errors_without_warmup = standard_errors(entry.without_warmup, entry.paper)
+    if abs(entry.errors) <= FAR:
+        entry.verdict = "reproduced"
+    elif entry.errors_without_warmup is not None and abs(entry.errors_without_warmup) <= FAR:
+        entry.verdict = "reproduced without warm-up"
+    else:
+        entry.verdict = "better" if (entry.errors < 0) == lower else "worse"
+    if abs(entry.errors) > FAR:
+        entry.explanation = explanation(cell.experiment, entry.data, entry.label, entry.verdict)
+    return entry
+
+
+def _words(papers: list[Paper]) -> list[str]:
+    """What reproduced and what did not, in plain words."""
+    words = []
+    for paper in papers:
+        entries = [e for section in paper.sections for table in section.tables for e in table.entries]
+        verdicts = Counter(e.verdict for e in entries if e.paper is not None)
+        claims = Counter(claim.verdict for section in paper.sections for claim in section.claims)
+        compared = sum(verdicts.values()) - verdicts["not run"]
+        parts = [f"{paper.title} ({paper.venue})."]
+        if compared:
+            same = verdicts["reproduced"] + verdicts["reproduced without warm-up"]
+            parts.append(
+                f"Of {compared} published figures that were run, {same} came out within three standard errors"
+                + (
+                    f" ({verdicts['reproduced without warm-up']} of them without the warm-up)"
+                    if verdicts["reproduced without warm-up"]
+                    else ""
+                )
+                + f", {verdicts['better']} better and {verdicts['worse']} worse."
+            )
+        if sum(claims.values()) > claims["not run"]:
+            parts.append(
+                f"Of what it says in words, {claims['holds']} statements hold in our runs, {claims['holds in part']} in part, "
+                f"{claims['does not hold']} do not."
+            )
+        words.append(" ".join(parts))
+    return words
