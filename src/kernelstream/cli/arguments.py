@@ -50,6 +50,12 @@ examples:
 """,
     "inspect": "examples:\n  kernelstream inspect model.safetensors\n  kernelstream inspect model.safetensors --json\n",
     "learners": "examples:\n  kernelstream learners\n  kernelstream learners NOGD\n",
+    "data": """\
+examples:
+  kernelstream data list
+  kernelstream data get a9a ijcnn1
+  kernelstream data get all --data sets
+""",
     "completion": """\
 to switch it on:
   bash   eval "$(kernelstream completion bash)"        in ~/.bashrc
@@ -143,6 +149,15 @@ def make_parser() -> argparse.ArgumentParser:
     learners = command("learners", "list the learners, or explain one")
     learners.add_argument("name", nargs="?", metavar="NAME", help="a learner to explain")
 
+    data = command(
+        "data",
+        "list the data sets that have names, or fetch some",
+        "List the data sets that have names and where their files are, or fetch some from the public collections.",
+    )
+    data.add_argument("action", choices=["list", "get"])
+    data.add_argument("names", nargs="*", metavar="NAME", help="data sets, or all")
+    _data_folder(data)
+
     completion = command("completion", "print a script that completes this command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
 
@@ -159,6 +174,7 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         "name of a data set or built-in stream" + (" (default: rings)" if nargs == "*" else ""),
     )
     group = parser.add_argument_group("reading")
+    _data_folder(group)
     group.add_argument(
         "--format", metavar="NAME", help="of the files (default: told by their names or first bytes)"
     )
@@ -197,6 +213,14 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         default=0,
         metavar="N",
         help="of the stream, the order of a data set, the learner (default: 0)",
+    )
+
+
+def _data_folder(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="the folder of the data sets (default: $KERNELSTREAM_DATA, else the cache folder)",
     )
 
 
