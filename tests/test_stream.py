@@ -301,7 +301,7 @@ def test_missing_files_say_what_to_set(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=rf"no file a9a\.libsvm\.xz in {re.escape(str(tmp_path))},"):
         datasets.load("a9a")
-    with pytest.raises(FileNotFoundError, match="not in .*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"not in .*nowhere"):
         datasets.load("a9a", tmp_path / "nowhere")
 
 

@@ -60,10 +60,11 @@ def _get(record: Dataset, folder: str | None) -> int:
         return 0
     try:
         with _progress(record.name) as told:
-            print(f"{record.name}: {get(record.name, folder, told=told)}", flush=True)
+            path = get(record.name, folder, told=told)
     except DownloadError as error:
         print(f"kernelstream: error: {error}", file=sys.stderr)
         return 2
+    print(f"{record.name}: {path}", flush=True)
     return 0
 
 

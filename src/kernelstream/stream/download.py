@@ -19,7 +19,7 @@ from typing import IO
 
 from kernelstream.stream.opening import PIECE
 
-TIMEOUT = 15.0
+TIMEOUT = 10.0
 """Seconds to wait for a connection, and for each piece of what comes through it."""
 
 WAITS = (1.0, 4.0)
@@ -99,12 +99,16 @@ def _transfer(address: str, path: Path, most: int, told: Told) -> None:
                 raise _Broken(f"{address} broke off after {file.tell():,} of {total:,} bytes")
     except urllib.error.HTTPError as error:
         error.close()
-        answer = f"{address} answered {error.code} {error.reason}"
+        answer = f"{address} answered {error.code} {http.client.responses.get(error.code, '')}"
         raise (_Broken if error.code >= 500 or error.code in (408, 429) else DownloadError)(answer) from None
     except urllib.error.URLError as error:  # no connection: another try would only make the user wait
-        raise DownloadError(f"cannot reach {address} ({error.reason}); is this machine online?") from None
-    except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-        raise _Broken(f"{address} broke off ({error or type(error).__name__})") from None
+        raise DownloadError(
+            f"cannot reach {address} ({error.reason}), perhaps for want of a network"
+        ) from None
+    except (ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException) as error:
+        # What the server said is not repeated: it may be anything.
+        why = type(error).__name__ if isinstance(error, http.client.HTTPException) else error
+        raise _Broken(f"{address} broke off ({why})") from None
 
 
 def _text(address: str, path: Path, most: int) -> Iterator[bytes]:
