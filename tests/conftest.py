@@ -11,6 +11,9 @@ from hypothesis import settings
 settings.register_profile("kernelstream", deadline=None)
 settings.load_profile("kernelstream")
 
+# No test reaches out for data that is not there; those of downloads have a server of their own.
+os.environ["KERNELSTREAM_OFFLINE"] = "1"
+
 
 @pytest.fixture(scope="session")
 def data_file() -> Callable[[str], Path]:

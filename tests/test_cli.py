@@ -154,10 +154,11 @@ def test_mistakes_on_the_command_line_get_suggestions(capsys):
     assert "--help" in fails(capsys)
 
 
-def test_other_errors_are_one_line_too(capsys, monkeypatch):
+def test_other_errors_are_one_line_too(capsys, monkeypatch, tmp_path):
     assert "budget" in fails(capsys, "run", "--learner", "NOGD", "--set", "budget=-1")
     assert "no rows" in fails(capsys, "run", "--rows", "0")
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
+    monkeypatch.setattr("kernelstream.stream.files.cache_folder", lambda: tmp_path)
     assert "KERNELSTREAM_DATA" in fails(capsys, "run", "a9a")
 
 
@@ -492,6 +493,8 @@ def test_completion_completes_in_bash(capsys, tmp_path):
         (["kernelstream", "run", "--learner", "NO"], "NOGD NOLANA"),
         (["kernelstream", "run", "--che"], "--checkpoint"),
         (["kernelstream", "learners", "SkeG"], "SkeGD"),
+        (["kernelstream", "data", "g"], "get"),
+        (["kernelstream", "data", "get", "svm"], "svmguide3"),
     ):
         done = subprocess.run(
             ["bash", "-c", ask, "ask", str(script), *words], capture_output=True, text=True, check=True

@@ -2,6 +2,7 @@ import gzip
 import io
 import itertools
 import lzma
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelstream import _text, stream
-from kernelstream.stream import datasets, synthetic
+from kernelstream.stream import datasets, files, synthetic
 from oracles.libsvm import parse_lines
 
 MAKERS = [stream.rings, stream.moving_classes, stream.friedman]
@@ -291,14 +292,17 @@ def test_unknown_names_get_suggestions():
 
 
 def test_missing_files_say_what_to_set(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
     with pytest.raises(
-        FileNotFoundError, match=r"set the environment variable KERNELSTREAM_DATA.*a9a\.libsvm\.xz"
+        FileNotFoundError, match=r"no file a9a\.libsvm\.xz in .*cache.*set .*KERNELSTREAM_DATA"
     ):
         datasets.load("a9a")
     monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"no file a9a\.libsvm\.xz in .*KERNELSTREAM_DATA"):
+    with pytest.raises(FileNotFoundError, match=rf"no file a9a\.libsvm\.xz in {re.escape(str(tmp_path))},"):
         datasets.load("a9a")
+    with pytest.raises(FileNotFoundError, match=r"not in .*nowhere"):
+        datasets.load("a9a", tmp_path / "nowhere")
 
 
 def test_a_cut_file_is_noticed(tmp_path):

@@ -50,6 +50,11 @@ examples:
 """,
     "inspect": "examples:\n  kernelstream inspect model.safetensors\n  kernelstream inspect model.safetensors --json\n",
     "learners": "examples:\n  kernelstream learners\n  kernelstream learners NOGD\n",
+    "data": """\
+examples:
+  kernelstream data list
+  kernelstream data get a9a ijcnn1
+  kernelstream data get all --data sets
     "reproduce": """\
 examples:
   kernelstream reproduce --quick                       a small version of everything
@@ -149,6 +154,14 @@ def make_parser() -> argparse.ArgumentParser:
     learners = command("learners", "list the learners, or explain one")
     learners.add_argument("name", nargs="?", metavar="NAME", help="a learner to explain")
 
+    data = command(
+        "data",
+        "list the data sets that have names, or fetch some",
+        "List the data sets that have names and where their files are, or fetch some from the public collections.",
+    )
+    data.add_argument("action", choices=["list", "get"])
+    data.add_argument("names", nargs="*", metavar="NAME", help="data sets, or all")
+    _data_folder(data)
     reproduce = command(
         "reproduce",
         "run the papers' experiments and write a report",
@@ -164,9 +177,7 @@ def make_parser() -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--quick", action="store_true", help="few permutations of short prefixes: some minutes"
     )
-    reproduce.add_argument(
-        "--data", metavar="DIR", help="the folder of the data sets (default: see `kernelstream data list`)"
-    )
+    _data_folder(reproduce)
     reproduce.add_argument(
         "--out", metavar="DIR", help="results and report (default: reproduction, or reproduction-quick)"
     )
@@ -190,6 +201,7 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         "name of a data set or built-in stream" + (" (default: rings)" if nargs == "*" else ""),
     )
     group = parser.add_argument_group("reading")
+    _data_folder(group)
     group.add_argument(
         "--format", metavar="NAME", help="of the files (default: told by their names or first bytes)"
     )
@@ -228,6 +240,14 @@ def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = Tr
         default=0,
         metavar="N",
         help="of the stream, the order of a data set, the learner (default: 0)",
+    )
+
+
+def _data_folder(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="the folder of the data sets (default: $KERNELSTREAM_DATA, else the cache folder)",
     )
 
 

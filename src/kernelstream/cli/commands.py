@@ -12,6 +12,7 @@ from typing import Any
 from kernelstream import kernels
 from kernelstream import learners as all_learners
 from kernelstream.cli.arguments import ROWS, UsageError, make_parser
+from kernelstream.cli.data import data as data
 from kernelstream.cli.display import (
     check_curve,
     figures,
@@ -28,7 +29,7 @@ from kernelstream.learners import Learner
 from kernelstream.losses import as_loss
 from kernelstream.persistence import describe, load_noted, save
 from kernelstream.runner import EVERY, Interrupts, Run, fitted_width, lines
-from kernelstream.stream import STREAMS, Source, read
+from kernelstream.stream import DATASETS, STREAMS, Source, read
 from kernelstream.stream.datasets import did_you_mean
 from kernelstream.stream.formats import FORMATS
 
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         "sources": sources,
         "learner": " ".join(repr(learner).split()),
         "predictions": arguments.predictions,
-        **{key: value for key, value in options.items() if key != "on_bad_row"},
+        **{key: value for key, value in options.items() if key not in ("on_bad_row", "data_dir")},
     }
     start = time.monotonic()
     with progress(not (arguments.quiet or arguments.json)) as tell:
@@ -115,6 +116,7 @@ def _reading(arguments: argparse.Namespace) -> dict[str, Any]:
         "rows": rows,
         "seed": arguments.seed,
         "on_bad_row": arguments.on_bad_row,
+        "data_dir": arguments.data,
     }
     for name in ("format", "target", "task", "categorical", "hashed", "drop", "header", "n_features"):
         value = getattr(arguments, name, None)
@@ -341,7 +343,14 @@ def _few(things: list[Any], most: int = 100) -> str:
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
-# ---- learners, completion ----
+# ---- reproduce, learners, completion ----
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Run the papers' experiments; what that needs is imported only now."""
+    from kernelstream.cli.reproduce import reproduce as reproduce_papers
+
+    return reproduce_papers(arguments)
 
 
 def learners(arguments: argparse.Namespace) -> int:
@@ -372,6 +381,12 @@ def learners(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _experiment_names() -> list[str]:
+    from kernelstream.experiments.protocols import PROTOCOLS, all_experiments
+
+    return [*PROTOCOLS, *all_experiments()]
+
+
 def completion(arguments: argparse.Namespace) -> int:
     """Print a script for a shell."""
     import shtab
@@ -386,7 +401,11 @@ def completion(arguments: argparse.Namespace) -> int:
             action.choices = list(FORMATS)
         elif action.dest in files:
             action.complete = shtab.FILE
-        elif action.dest == "checkpoint":
+        elif action.dest == "experiments":
+            action.choices = _experiment_names()
+        elif action.dest == "names":
+            action.choices = ["all", *DATASETS]
+        elif action.dest in ("checkpoint", "data", "out"):
             action.complete = shtab.DIRECTORY
     print(shtab.complete(parser, arguments.shell))
     return 0

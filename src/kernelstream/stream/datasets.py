@@ -1,76 +1,23 @@
-"""Data sets by name: the papers' benchmarks from a data folder, two small ones that come with scikit-learn.
+"""Data sets by name: the papers' benchmarks, and two small ones that come with scikit-learn.
 
-The benchmarks are not part of the package. `load` looks for ``<name>.libsvm.xz`` in the folder named by the
-environment variable ``KERNELSTREAM_DATA``, or in `data_dir`.
+The benchmarks are not part of the package. `load` looks for ``<name>.libsvm.xz`` in `data_dir`, else in the folder
+named by the environment variable ``KERNELSTREAM_DATA``; then in the user's cache folder; and then fetches it from the
+public collection that has it, unless ``KERNELSTREAM_OFFLINE`` is set.
 """
 
-import contextlib
-import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import vstack
 
 from kernelstream.stream import synthetic
-from kernelstream.stream.libsvm import LibsvmReader
-from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan, Task
+from kernelstream.stream.catalogue import DATASETS, Dataset, did_you_mean, record_of
+from kernelstream.stream.files import locate, read_file
+from kernelstream.stream.plan import Task
 
-_LIBSVM_SUFFIXES = (".libsvm.xz", ".libsvm.gz", ".libsvm")
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What we know about a data set before opening it.
-
-    Attributes:
-        name: its name, and the file's.
-        rows: rows to use, from the first; the file may hold more (see `svmguide3`).
-        features: number of features.
-        order: "shuffle" (sorted or autocorrelated in the file), "random" (already in random order), "time"
-            (a drift stream: keep the order).
-        task: "classification" or "regression".
-        sparse: whether `load` gives CSR rows; otherwise a dense array.
-        shipped: whether scikit-learn ships it.
-    """
-
-    name: str
-    rows: int
-    features: int
-    order: Literal["shuffle", "random", "time"] = "random"
-    task: Task = "classification"
-    sparse: bool = False
-    shipped: bool = False
-
-
-DATASETS = {
-    d.name: d
-    for d in (
-        Dataset("german.numer", 1000, 24),
-        Dataset("german.numer_scale", 1000, 24),
-        # The file's last 41 rows, its test part, are exact copies of the 41 before them.
-        Dataset("svmguide3", 1243, 21, order="shuffle"),
-        Dataset("spambase", 4601, 57, order="shuffle"),
-        Dataset("mushrooms", 8124, 112, order="shuffle", sparse=True),
-        Dataset("a9a", 48842, 123, sparse=True),
-        Dataset("w7a", 49749, 300, order="shuffle", sparse=True),
-        Dataset("ijcnn1", 141691, 22),
-        Dataset("cod-rna.train", 59535, 8, order="shuffle"),
-        Dataset("covtype.binary", 581012, 54, order="shuffle"),
-        Dataset("usps", 9298, 256),
-        Dataset("cpusmall", 8192, 12, task="regression"),
-        Dataset("abalone_scale", 4177, 8, task="regression"),
-        Dataset("elec2", 45312, 8, order="time"),
-        Dataset("digits", 1797, 64, shipped=True),
-        Dataset("breast_cancer", 569, 30, shipped=True),
-    )
-}
-"""The registered data sets, by name."""
+__all__ = ["DATASETS", "STREAMS", "Dataset", "Stream", "did_you_mean", "load", "open_stream", "shuffled"]
 
 STREAMS: dict[str, tuple[Callable[..., Iterator[Any]], Task]] = {
     "rings": (synthetic.rings, "classification"),
@@ -85,7 +32,8 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any
 
     Args:
         name: a key of `DATASETS`.
-        data_dir: the folder of the files; by default the environment variable ``KERNELSTREAM_DATA``.
+        data_dir: the folder of the files; by default the environment variable ``KERNELSTREAM_DATA``. A set that is
+            neither there nor in the cache folder is fetched, see `kernelstream.stream.files`.
 
     Returns:
         ``(X, y)``: a float64 array, or a CSR array where the record says `sparse`; values as published, not
@@ -99,22 +47,13 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any
         Traceback (most recent call last):
         ValueError: unknown data set 'digit'; did you mean 'digits'?
     """
-    if name not in DATASETS:
-        raise ValueError(f"unknown data set {name!r}; {did_you_mean(name, DATASETS)}")
-    record = DATASETS[name]
+    record = record_of(name)
     if record.shipped:
         import sklearn.datasets
 
         X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
         return X, y.astype(np.int64)
-    path = _find(name, data_dir)
-    reader = LibsvmReader(Plan(task=record.task, n_features=record.features))
-    with contextlib.closing(Opened(path)) as opened:
-        chunks = list(reader.rows(opened, None))
-    X, y = vstack([X for X, _ in chunks], format="csr"), np.concatenate([y for _, y in chunks])
-    if len(y) < record.rows:
-        raise ValueError(f"{path} has {len(y)} rows, but {name} has {record.rows}: is the file cut short?")
-    X, y = X[: record.rows], y[: record.rows]
+    X, y = read_file(locate(name, data_dir), record)
     return X if record.sparse else X.toarray(), y
 
 
@@ -172,36 +111,3 @@ def open_stream(
     n = record.rows if rows is None else min(rows, record.rows)
     slices = (slice(i, min(i + chunk_size, n)) for i in range(0, n, chunk_size))
     return Stream(name, record.task, n, ((X[s], y[s]) for s in slices))
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: near misses if there are any, else all names.
-
-    Examples:
-        >>> did_you_mean("budgte", ["budget", "eta"])
-        "did you mean 'budget'?"
-        >>> did_you_mean("x", ["budget", "eta"])
-        'known: budget, eta'
-    """
-    known = sorted(known)
-    folded = {k.casefold(): k for k in known}
-    near = [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=3)]
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}"
-
-
-def _find(name: str, data_dir: str | os.PathLike[str] | None) -> Path:
-    """The file of a data set, or an error that says what to do."""
-    folder = data_dir or os.environ.get("KERNELSTREAM_DATA")
-    if not folder:
-        raise FileNotFoundError(
-            f"data set {name!r} is not shipped with kernelstream: set the environment variable "
-            f"KERNELSTREAM_DATA to the folder that holds {name}{_LIBSVM_SUFFIXES[0]}"
-        )
-    for suffix in _LIBSVM_SUFFIXES:
-        path = Path(folder, name + suffix)
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        f"no file {name}{_LIBSVM_SUFFIXES[0]} in {os.fspath(folder)}: set the environment variable "
-        "KERNELSTREAM_DATA to the folder that holds it"
-    )

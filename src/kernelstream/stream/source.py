@@ -72,6 +72,7 @@ def read(
     on_bad_row: str = "stop",
     encoding: dict[str, Any] | None = None,
     resume: dict[str, Any] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
 ) -> Source:
     r"""Read rows in chunks, in memory that does not depend on their number. See ``docs/sources.md``.
 
@@ -99,6 +100,7 @@ def read(
         encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
             features, and none are added (LIBSVM rows may still be wider).
         resume: a `Source.position` from an earlier read with the same arguments; its next row is the first.
+        data_dir: the folder of the data sets' files; by default the environment variable ``KERNELSTREAM_DATA``.
 
     Examples:
         >>> import io
@@ -177,7 +179,7 @@ def read(
         frozen=encoding is not None,
         bad=BadRows(on_bad_row, resume["bad"] if resume else None),
     )
-    reader = _NamedReader(str(name), plan, seed) if named else None
+    reader = _NamedReader(str(name), plan, seed, data_dir) if named else None
     return Source(sources, asked, plan, reader, encoding, resume)
 
 
@@ -365,8 +367,8 @@ class Source:
 class _NamedReader:
     """A data set or a built-in stream behind the interface of a file's reader."""
 
-    def __init__(self, name: str, plan: Plan, seed: int) -> None:
-        self._name, self._plan, self._seed = name, plan, seed
+    def __init__(self, name: str, plan: Plan, seed: int, data_dir: str | os.PathLike[str] | None) -> None:
+        self._name, self._plan, self._seed, self._data_dir = name, plan, seed, data_dir
         self._row = 0
         self._last = plan.left
 
@@ -394,7 +396,9 @@ class _NamedReader:
     def rows(self) -> Iterator[Rows]:
         skip = self._row
         end = None if self._plan.left is None else skip + self._plan.left
-        stream = open_stream(self._name, end, seed=self._seed, chunk_size=self._plan.chunk_size)
+        stream = open_stream(
+            self._name, end, seed=self._seed, chunk_size=self._plan.chunk_size, data_dir=self._data_dir
+        )
         for X, y in stream.chunks:
             n = X.shape[0]
             if skip < n:
