@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelstream.experiments.summary import Claim, Series
 
-__all__ = ["Results", "by_variant", "curve", "mean", "power", "series", "verdict"]
+__all__ = ["Results", "Row", "by_variant", "curve", "mean", "power", "series", "verdict"]
 
 Row = Mapping[str, Any]
 Results = Mapping[tuple[str, str, str], Sequence[Row]]
