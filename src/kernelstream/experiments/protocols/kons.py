@@ -48,7 +48,7 @@ def _regret_cell(experiment: str, label: str, data: str, T: int, quick: bool) ->
     learner, settings = SETTINGS[label]
     if (learner, data) == ("NOGD", "one-point"):  # NOGD wants as many points as it has landmarks; one will do
         settings = {"budget": 1, "rank": 1}
-    cost = 8 * (T / CUBIC) ** 3 if learner == "KONS" else 0.05 + T * 2e-5
+    cost = 8 * (T / CUBIC) ** 3 if learner == "KONS" else 0.01 + T * 4e-5
     trial = Trial("kons-regret", data, learner, settings, rows=T, cost=cost)
     return Cell(experiment, trial, range(2 if quick else 5), label, {"T": T})
 
@@ -77,7 +77,7 @@ def experiments(quick: bool) -> list[Experiment]:
         for data in ("quadratic", "gaussian")
         for label, beta in KORS.items()
         for T in _horizons((400 if quick else 1600) if beta == "theory" else long)
-        for cost in [8 * (T / CUBIC) ** 3 if beta == "theory" else 0.05 + T * 4e-5]
+        for cost in [8 * (T / CUBIC) ** 3 if beta == "theory" else 0.01 + T * 4e-5]
     ]
     sketched = [
         _regret_cell("kons-dictionary", label, data, T, quick)
@@ -93,8 +93,8 @@ def experiments(quick: bool) -> list[Experiment]:
             "Theorems 1 and 3, Section 6",
             "Regret by the length of the stream, beside the bounds",
             COMMON
-            + "Squared loss (f - y)^2 / 2, stepsize sigma = 1 / (4 C^2), L = 2 C, alpha = 0.01 (and 1 for comparison: the bound then "
-            "grows as long as the sum of the squared slopes is small beside alpha). The comparator is the best "
+            + "Squared loss (f - y)^2 / 2, stepsize sigma = 1 / (4 C^2), L = 2 C, alpha = 0.01 (and 1 for comparison: "
+            "the logarithm begins when the sum of the squared slopes outgrows alpha). The comparator is the best "
             "function of norm at most C in hindsight. The bound of KONS is the first of Theorem 1, alpha |w|^2 + "
             "d_onl / sigma with the online dimension of its own gradients; that of Sketched-KONS is Theorem 3's, "
             "with beta = 1 where the theorem asks for 3 log(T / delta) / eps^2. KOGD and NOGD take steps of "

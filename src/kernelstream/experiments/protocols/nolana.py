@@ -18,7 +18,7 @@ EPSILONS = (0, 25, 50, 100, 200, 300)
 SOLVERS = ("scratch", "rank2", "warm")
 #: epsilon is in squared input distance; the paper gives one for usps alone.
 EPSILON = {"usps": 50}
-ROWS = {"covtype.binary": 100_000}
+ROWS = {"covtype.binary": 100_000, "ijcnn1": 50_000}
 STEPS = (0.01, 0.1, 1.0, 10.0)
 WIDTHS = (0.25, 0.5, 1.0, 2.0)
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
