@@ -147,8 +147,8 @@ def experiments(quick: bool) -> list[Experiment]:
         for learner in ("OANA", "NOGD", "FOGD")
     )
     compare = (
-        "PA (linear), FOGD, NOGD, DualSGD, RRF and NOLANA on usps, covtype.binary (a random 100,000 of its "
-        "rows), a9a, ijcnn1 and cpusmall. The names and figures of the paper's five data sets are lost with "
+        "PA (linear), FOGD, NOGD, DualSGD, RRF and NOLANA on usps, covtype.binary (100,000 random rows), "
+        "a9a, ijcnn1 (50,000 random rows) and cpusmall. The names and figures of the paper's five data sets are lost with "
         "its table; usps, covtype and cpusmall are in its text, a9a and ijcnn1 are our choice. The same "
         "memory for all: NOGD and NOLANA m landmarks and a map of m x r, FOGD and RRF (m d + m r) / d "
         "random directions (a cosine and a sine each), DualSGD m points and m r / d directions. PA has its "
