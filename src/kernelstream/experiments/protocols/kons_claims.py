@@ -1,0 +1,267 @@
+"""What the KONS paper proves, against our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernelstream.experiments.protocols.readings import Results, Row, by_variant, mean, power, series, verdict
+from kernelstream.experiments.summary import Chart, Claim
+
+__all__ = ["charts", "claims"]
+
+EASY = ("quadratic", "gaussian")
+STREAMS = (*EASY, "one-point")
+SKETCHES = ("Sketched-KONS, gamma 0.1", "Sketched-KONS, gamma 0")
+TITLES = {
+    "quadratic": "a quadratic kernel in the plane",
+    "gaussian": "a Gaussian kernel on an interval",
+    "one-point": "one point, targets in turn",
+}
+
+
+def _means(results: Results, data: str, label: str, measure: str) -> dict[int, float]:
+    cells = by_variant(results, data, label, "T")
+    found = {T: mean(rows, measure) for T, rows in cells.items()}
+    return {T: value for T, value in found.items() if value is not None}
+
+
+def _rows(results: Results, streams: Sequence[str], labels: Sequence[str]) -> list[Row]:
+    cells = [by_variant(results, data, label, "T") for data in streams for label in labels]
+    return [row for cell in cells for rows in cell.values() for row in rows]
+
+
+def _late_power(figures: Mapping[int, float]) -> float | None:
+    """The exponent over the last four lengths; None if there are fewer."""
+    late = list(figures.items())[-4:]
+    return power([T for T, _ in late], [value for _, value in late]) if len(late) == 4 else None
+
+
+def _powers(results: Results, label: str, measure: str, streams: Sequence[str]) -> dict[str, float]:
+    found = {data: _late_power(_means(results, data, label, measure)) for data in streams}
+    return {data: p for data, p in found.items() if p is not None}
+
+
+def _said(powers: Mapping[str, float]) -> str:
+    return ", ".join(f"{data} {p:.2f}" for data, p in powers.items())
+
+
+def _under(rows: Sequence[Row], upper: str, lower: str = "regret") -> tuple[list[bool], float]:
+    """Whether each run is under its bound, and the largest part of a bound that was used."""
+    pairs = [(row["measures"][lower], row["measures"][upper]) for row in rows if upper in row["measures"]]
+    return [a <= b for a, b in pairs], max((a / b for a, b in pairs), default=0.0)
+
+
+def _regret(results: Results) -> list[Claim]:
+    kons = _rows(results, STREAMS, ["KONS", "KONS, alpha 1"])
+    under, used = _under(kons, "bound")
+    under_effective, used_effective = _under(kons, "bound_effective")
+    sketched, used_sketched = _under(_rows(results, STREAMS, SKETCHES[:1]), "bound")
+    logarithmic = _powers(results, "KONS", "regret", STREAMS)
+    first = _powers(results, "KOGD", "regret", STREAMS)
+    both = [data for data in logarithmic if data in first]
+    ends: list[str] = []
+    for data in both:
+        exact, simple = (_means(results, data, label, "regret") for label in ("KONS", "KOGD"))
+        T = max(T for T in exact if T in simple)
+        ends.append(f"{data} {exact[T]:.1f} and {simple[T]:.1f} at T = {T}")
+    price: list[bool] = []
+    said: list[str] = []
+    for data in STREAMS:
+        exact, sketch = (_means(results, data, label, "regret") for label in ("KONS", SKETCHES[0]))
+        if exact and sketch and max(exact) in sketch:
+            T = max(exact)
+            price.append(exact[T] <= sketch[T] <= exact[T] / 0.1)
+            said.append(f"{data}, T = {T}: {exact[T]:.1f} and {sketch[T]:.1f}")
+    fails = _powers(results, SKETCHES[1], "regret", ["one-point"])
+    keeps = _means(results, "one-point", SKETCHES[1], "second_order_points")
+    slow = _powers(results, "KONS, alpha 1", "regret", STREAMS)
+    conkons = _powers(results, "CON-KONS", "regret", STREAMS)
+    return [
+        verdict(
+            "Theorem 1",
+            "The regret of KONS is at most alpha |w|^2 + d_onl / sigma.",
+            under,
+            f"under the bound in {sum(under)} of {len(under)} runs, at most {100 * used:.0f} % of it",
+        ),
+        verdict(
+            "Theorem 1",
+            "It is at most alpha |w|^2 + 2 d_eff log(2 sigma L^2 T) / sigma.",
+            under_effective,
+            f"under the bound in {sum(under_effective)} of {len(under_effective)} runs, "
+            f"at most {100 * used_effective:.1f} % of it",
+        ),
+        verdict(
+            "Theorem 1",
+            "For curved losses the regret of KONS grows like log T.",
+            [p < 0.35 for p in logarithmic.values()],
+            f"over the last three doublings it grows like T to the power: {_said(logarithmic)} (sqrt(T): 0.5); with alpha = 1, "
+            f"beside which the squared slopes are small for long: {_said(slow)}",
+        ),
+        verdict(
+            "Section 3",
+            "Functional gradient descent has a regret of O(sqrt(T)) whatever the loss.",
+            [p < 0.6 for p in first.values()],
+            f"KOGD with steps 1 / sqrt(T) grows like T to the power: {_said(first)}",
+        ),
+        verdict(
+            "Section 3",
+            "Second-order steps make regret grow more slowly than first-order ones.",
+            [logarithmic[data] < first[data] for data in both],
+            f"powers of T, KONS: {_said(logarithmic)}; KOGD: {_said(first)}. Regrets of KONS and KOGD: {', '.join(ends)}",
+        ),
+        verdict(
+            "Theorem 3",
+            "Sketched-KONS keeps a share gamma of the gradients; its regret is that of KONS, at most 1 / gamma times.",
+            price,
+            f"KONS and Sketched-KONS with gamma = 0.1, {'; '.join(said)}",
+        ),
+        verdict(
+            "Theorem 3",
+            "The regret of Sketched-KONS (gamma = 0.1) is below its bound.",
+            sketched,
+            f"under the bound in {sum(sketched)} of {len(sketched)} runs, at most {100 * used_sketched:.1f} % of it",
+        ),
+        verdict(
+            "Section 6",
+            "With one point and targets in turn, a sketch by a small dictionary fails to have logarithmic regret.",
+            [p > 0.6 for p in fails.values()],
+            f"Sketched-KONS with gamma = 0 keeps {max(keeps.values(), default=0):.0f} gradients and its regret grows like "
+            f"T to the power {_said(fails)}",
+        ),
+        verdict(
+            "Section 6",
+            "Creating new atoms helps: a projection on the dictionary (CON-KONS) keeps the regret logarithmic in small space.",
+            [p < 0.35 for p in conkons.values()],
+            f"CON-KONS, at most 60 points, grows like T to the power: {_said(conkons)}",
+        ),
+    ]
+
+
+def _dictionary(results: Results) -> list[Claim]:
+    practice, theory = "KORS, beta 2", "KORS, beta of Theorem 2"
+    runs = _rows(results, EASY, [practice, theory])
+    lemma = [row["measures"] for row in runs]
+    held = [m["online_dimension"] <= m["log_determinant"] <= m["lemma3"] for m in lemma]
+    under, used = _under(runs, "bound", "points")
+    accurate = [row["measures"] for row in _rows(results, EASY, [theory])]
+    close = [m["ratio_least"] >= 0.5 and m["ratio_largest"] <= 1.5 for m in accurate]
+    between = [
+        m["online_dimension"] <= m["online_dimension_estimated"] <= 3 * m["online_dimension"]
+        for m in accurate
+    ]
+    loose = [row["measures"] for row in _rows(results, EASY, [practice])]
+    follows: list[bool] = []
+    said: list[str] = []
+    for data in EASY:
+        points = _means(results, data, practice, "points")
+        online = _means(results, data, practice, "online_dimension")
+        effective = _means(results, data, practice, "effective_dimension")
+        if len(points) >= 3:
+            ratios = [points[T] / online[T] for T in points]
+            T = max(points)
+            follows.append(max(ratios) < 1.5 * min(ratios) and points[T] < 0.2 * T)
+            said.append(
+                f"{data}: {min(ratios):.1f} to {max(ratios):.1f} points for each online dimension; at T = {T} "
+                f"{points[T]:.0f} points, online dimension {online[T]:.1f}, effective dimension {effective[T]:.1f}"
+            )
+    shares = [
+        row["measures"]["second_order_points"] / row["measures"]["rounds"]
+        for row in _rows(results, EASY, SKETCHES[:1])
+    ]
+    return [
+        verdict(
+            "Lemma 3",
+            "The online dimension is at most log det(K / alpha + I), which is at most d_eff (1 + log(|K| / alpha + 1)).",
+            held,
+            f"so in {sum(held)} of {len(held)} runs",
+        ),
+        verdict(
+            "Theorem 2 (1)",
+            "With its beta, KORS approximates the second-order matrix within a factor 1 +- eps, eps = 0.5.",
+            close,
+            f"so in {sum(close)} of {len(close)} runs; with beta = 2 the ratios are between "
+            f"{min((m['ratio_least'] for m in loose), default=0):.2f} and "
+            f"{max((m['ratio_largest'] for m in loose), default=0):.2f}",
+        ),
+        verdict(
+            "Theorem 2 (2)",
+            "The dictionary has at most 3 rho beta d_onl points.",
+            under,
+            f"so in {sum(under)} of {len(under)} runs, at most {100 * used:.0f} % of it",
+        ),
+        verdict(
+            "Theorem 2 (3)",
+            "Estimated leverage scores are between the exact ones and rho = 3 times them (their sums are compared).",
+            between,
+            f"so in {sum(between)} of {len(between)} runs",
+        ),
+        verdict(
+            "Section 4",
+            "The dictionary follows the dimension of the stream, not its length.",
+            follows,
+            "; ".join(said),
+        ),
+        verdict(
+            "Theorem 3",
+            "Sketched-KONS keeps about a share gamma of the gradients, so that rounds cost gamma^2 t^2.",
+            [0.05 < sum(shares) / len(shares) < 0.2] if shares else [],
+            f"gamma = 0.1: {100 * sum(shares) / len(shares):.0f} % of the gradients" if shares else "",
+        ),
+    ]
+
+
+def claims(experiment: str, results: Results) -> list[Claim]:
+    """The paper's claims that an experiment tests, with verdicts.
+
+    >>> {claim.verdict for claim in claims("kons-regret", {})}
+    {'not run'}
+    """
+    return _regret(results) if experiment == "kons-regret" else _dictionary(results)
+
+
+def _chart(
+    experiment: str,
+    data: str,
+    caption: str,
+    y_label: str,
+    results: Results,
+    lines: Mapping[str, tuple[str, str]],
+) -> Chart:
+    made: list[Any] = [
+        series(name, by_variant(results, data, label, "T"), measure)
+        for name, (label, measure) in lines.items()
+    ]
+    return Chart(
+        f"{experiment}-{data}",
+        "line",
+        f"{TITLES[data].capitalize()}",
+        caption,
+        "rows T",
+        y_label,
+        [line for line in made if line],
+        log_x=True,
+        log_y=True,
+    )
+
+
+def charts(experiment: str, results: Results) -> list[Chart]:
+    """Regret or dictionary by the length of the stream; only those with something to show.
+
+    >>> charts("kons-regret", {})
+    []
+    """
+    if experiment == "kons-regret":
+        labels = dict.fromkeys(label for _, label, _ in results)
+        lines = {label: (label, "regret") for label in labels} | {"bound of KONS": ("KONS", "bound")}
+        caption = "On these scales sqrt(T) is a straight line of slope one half, and log T bends down."
+        made = [_chart(experiment, data, caption, "regret", results, lines) for data in STREAMS]
+    else:
+        lines = {label: (label, "points") for label in ("KORS, beta 2", "KORS, beta of Theorem 2")}
+        lines |= {label: (label, "second_order_points") for label in SKETCHES}
+        for name in ("online", "effective"):
+            lines[f"{name} dimension"] = ("KORS, beta 2", f"{name}_dimension")
+        lines["Theorem 2, beta 2"] = ("KORS, beta 2", "bound")
+        caption = "Sketched-KONS by the gradients in its second-order matrix."
+        made = [_chart(experiment, data, caption, "points", results, lines) for data in EASY]
+    return [chart for chart in made if chart.series]
