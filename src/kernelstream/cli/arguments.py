@@ -55,6 +55,7 @@ examples:
   kernelstream data list
   kernelstream data get a9a ijcnn1
   kernelstream data get all --data sets
+""",
     "reproduce": """\
 examples:
   kernelstream reproduce --quick                       a small version of everything
@@ -162,6 +163,7 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument("action", choices=["list", "get"])
     data.add_argument("names", nargs="*", metavar="NAME", help="data sets, or all")
     _data_folder(data)
+
     reproduce = command(
         "reproduce",
         "run the papers' experiments and write a report",

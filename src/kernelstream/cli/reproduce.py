@@ -79,12 +79,18 @@ def _made(arguments: argparse.Namespace, store: Store) -> dict[str, str]:
 def _print(summary: Summary, folder: Path, pictures: list[Path]) -> None:
     for paper in summary.papers:
         for section in paper.sections:
-            verdicts = Counter(e.verdict for table in section.tables for e in table.entries if e.paper is not None)
+            verdicts = Counter(
+                e.verdict for table in section.tables for e in table.entries if e.paper is not None
+            )
             claims = Counter(claim.verdict for claim in section.claims)
             figures = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
             said = ", ".join(f"{n} {verdict}" for verdict, n in claims.most_common())
-            print(f"{section.name:18} {section.complete:22} figures: {figures or 'none published'}; claims: {said or 'none'}")
-    print(f"results  {folder / 'results.jsonl'}\ntimes    {folder / 'times.jsonl'}\nreport   {folder / 'report.html'}")
+            print(
+                f"{section.name:18} {section.complete:22} figures: {figures or 'none published'}; claims: {said or 'none'}"
+            )
+    print(
+        f"results  {folder / 'results.jsonl'}\ntimes    {folder / 'times.jsonl'}\nreport   {folder / 'report.html'}"
+    )
     if pictures:
         print(f"pictures {pictures[0].parent} ({len(pictures)} files)")
 

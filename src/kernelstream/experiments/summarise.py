@@ -53,12 +53,7 @@ def summarise(
                     experiment.protocol,
                     f"{done:,} of {wanted:,} runs" if done < wanted else f"complete: {wanted:,} runs",
                     [
-                        Table(
-                            title,
-                            measure,
-                            [_entry(cell, rows, store, measure, lower) for cell in experiment.cells],
-                            lower,
-                        )
+                        Table(title, measure, _entries(experiment, rows, store, measure, lower), lower)
                         for title, measure, lower in protocol.TABLES.get(experiment.name, ())
                     ],
                     protocol.charts(experiment.name, rows),
@@ -85,6 +80,16 @@ def _rows(experiment: Experiment, store: Store) -> Rows:
         if kept:
             found[cell.trial.data, cell.name, variant_key(cell.variant)] = kept
     return found
+
+
+def _entries(experiment: Experiment, rows: Rows, store: Store, measure: str, lower: bool) -> list[Entry]:
+    """The cells of a table: those whose trials have the measure, or were not run."""
+    entries = []
+    for cell in experiment.cells:
+        found = rows.get((cell.trial.data, cell.name, variant_key(cell.variant)))
+        if found is None or figure_of(found, measure) is not None:
+            entries.append(_entry(cell, rows, store, measure, lower))
+    return entries
 
 
 def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> Entry:

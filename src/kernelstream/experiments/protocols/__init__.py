@@ -1,11 +1,11 @@
 """The papers' protocols, one file a paper: experiments, how their trials are played, what they claim and show."""
 
 from kernelstream.experiments.plan import Experiment, Outcome, Trial
-from kernelstream.experiments.protocols import okssil, skegd
+from kernelstream.experiments.protocols import kons, nolana, okssil, skegd
 
 __all__ = ["PROTOCOLS", "all_experiments", "play"]
 
-PROTOCOLS = {"skegd": skegd, "okssil": okssil}
+PROTOCOLS = {"skegd": skegd, "nolana": nolana, "okssil": okssil, "kons": kons}
 """The protocols by paper."""
 
 _PLAYS = {name: play for protocol in PROTOCOLS.values() for name, play in protocol.PLAYS.items()}

@@ -11,9 +11,10 @@ from kernelstream.experiments.plan import Cell, Experiment, Trial
 from kernelstream.experiments.protocols.kons_claims import charts, claims
 from kernelstream.experiments.protocols.kons_plays import PLAYS
 
-__all__ = ["PLAYS", "charts", "claims", "experiments"]
+__all__ = ["PLAYS", "TABLES", "charts", "claims", "experiments"]
 
 PAPER = "kons"
+TABLES: dict[str, list[tuple[str, str, bool]]] = {}  # the paper has none, and curves say it better
 STREAMS = ("quadratic", "gaussian", "one-point")
 CUBIC = 3200
 """Longest stream for learners whose rounds cost O(t^2)."""

@@ -10,9 +10,20 @@ from kernelstream.experiments.protocols.nolana_claims import charts, claims
 from kernelstream.experiments.protocols.nolana_plays import FOLDS, PLAYS, directions, dual_directions
 from kernelstream.stream.datasets import DATASETS
 
-__all__ = ["PLAYS", "charts", "claims", "experiments"]
+__all__ = ["PLAYS", "TABLES", "charts", "claims", "experiments"]
 
 PAPER = "nolana"
+TABLES = {
+    "nolana-table1": [("Accuracy, %", "accuracy", False), ("Moves of landmarks", "moves", True)],
+    "nolana-table2": [
+        ("Accuracy, %", "accuracy", False),
+        ("Accuracy over the last tenth of the rows, %", "accuracy_last_tenth", False),
+        ("RMSE", "rmse", True),
+    ],
+    "nolana-figure1": [("Seconds for the whole stream", "seconds", True)],
+    "nolana-figure2": [("Accuracy, %", "accuracy", False)],
+    "nolana-figure3": [("Relative error of the kernel matrix", "relative_error", True)],
+}
 LANDMARKS = 100
 EPSILONS = (0, 25, 50, 100, 200, 300)
 SOLVERS = ("scratch", "rank2", "warm")
