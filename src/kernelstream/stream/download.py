@@ -29,6 +29,8 @@ Told = Callable[[str, int, int | None], object]
 """Called with an address, the bytes that have come, and how many there will be or None; first with 0 bytes, before the
 connection is made."""
 
+_BLOCK = 1 << 16  # bytes, after which progress is told
+
 # The last column of a table is its class. A table is told from LIBSVM text by the end of its name.
 _TABLES = (".data", ".arff")
 _CLASSES = {b"0": b"-1", b"1": b"1", b"DOWN": b"-1", b"UP": b"1"}
@@ -60,7 +62,9 @@ def fetch(addresses: Sequence[str], path: Path, most: int, told: Told) -> None:
     """
     part = path.with_name("part")
     with open(path, "wb") as file:
-        with lzma.open(file, "wb", preset=0) as packed:  # 5 % larger than by default, in a tenth of the time
+        with lzma.open(
+            file, "wb", preset=0
+        ) as packed:  # larger than by default by 40 %, in a twentieth of the time
             for address in addresses:
                 _download(address, part, most, told)
                 end = b"\n"
@@ -90,7 +94,7 @@ def _transfer(address: str, path: Path, most: int, told: Told) -> None:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response, open(path, "wb") as file:
             length = response.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
-            while piece := response.read(PIECE):
+            while piece := response.read(_BLOCK):
                 file.write(piece)
                 told(address, file.tell(), total)
                 if file.tell() > most:
