@@ -12,7 +12,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
+)
 
 
 def main(report, folder):

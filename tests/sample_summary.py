@@ -274,9 +274,11 @@ def sample() -> Summary:
     return Summary(
         [skegd, nolana, kons],
         [
-            "Most of the tables reproduce: where the papers say how a figure was made, ours is within three standard errors of it.",
-            "What differs, differs for three reasons: mistakes made before the map exists (left out by the papers), grids of step "
-            'sizes that the papers do not give, and scores of exactly zero. <script>alert("no")</script> & other characters are shown.',
+            "Most of the tables reproduce: where the papers say how a figure was made, ours is within three "
+            "standard errors of it.",
+            "What differs, differs for three reasons: mistakes made before the map exists (left out by the papers), "
+            "grids of step sizes that the papers do not give, and scores of exactly zero. "
+            '<script>alert("no")</script> & other characters are shown as they are.',
         ],
         {
             "version": "0.1.0",

@@ -64,7 +64,7 @@
     const to = (value) => a + ((f(value) - f(low)) / span) * (b - a);
     to.low = low;
     to.high = high;
-    to.ticks = log ? logTicks(low, high) : ticks(low, high, Math.max(2, Math.abs(b - a) / 70));
+    to.ticks = log ? logTicks(low, high) : ticks(low, high, Math.max(2, Math.abs(b - a) / (b > a ? 70 : 42))); // b < a: upwards
     return to;
   }
 
@@ -172,7 +172,6 @@
         redraw();
       });
       turn.className = "axis-button";
-      turn.setAttribute("aria-label", `logarithmic ${axis} axis`);
       if (!positive(axis)) {
         log[axis] = false;
         turn.setAttribute("aria-pressed", false);
@@ -182,14 +181,13 @@
       tools.append(turn);
     }
     tools.append(
-      button("SVG", null, () => download(`${fileName(chart.id)}.svg`, "image/svg+xml", picture())),
-      button("CSV", null, () => download(`${fileName(chart.id)}.csv`, "text/csv", csv([
+      button("save SVG", null, () => download(`${fileName(chart.id)}.svg`, "image/svg+xml", picture())),
+      button("save CSV", null, () => download(`${fileName(chart.id)}.csv`, "text/csv", csv([
         ["series", "point", chart.x_label, chart.y_label, "spread"],
         ...chart.series.flatMap((one) => one.x.map((x, k) => [one.name, one.names?.[k], bars ? chart.categories[x] : x, one.y[k], one.spread?.[k]])),
       ]))),
     );
-    tools.lastChild.setAttribute("aria-label", "download the numbers as CSV");
-    tools.lastChild.previousSibling.setAttribute("aria-label", "download the drawing as SVG");
+    tools.lastChild.title = "the numbers of this chart";
 
     const plot = html("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${chart.title}: left and right arrow keys read out values` });
     const svg = document.createElementNS(SVG, "svg");
@@ -235,7 +233,7 @@
       if (bars) {
         chart.categories.forEach((name, k) => draw(svg, "text", turned
           ? { x: x(k) + 4, y: bottom + 16, "text-anchor": "end", transform: `rotate(-35 ${x(k) + 4} ${bottom + 16})` }
-          : { x: x(k), y: bottom + 18, "text-anchor": "middle" }, turned && name.length > 22 ? name.slice(0, 21) + "…" : name));
+          : { x: x(k), y: bottom + 18, "text-anchor": "middle" }, turned && name.length > 18 ? name.slice(0, 17) + "…" : name));
       } else {
         let last = -Infinity; // labels that would touch the one before are left out
         for (const value of x.ticks) {
@@ -269,7 +267,7 @@
 
     function drawPoint(group, one, at, point, yOf) {
       whisker(group, at, point, yOf);
-      draw(group, "path", { class: "marker", d: marker(one), transform: `translate(${at} ${yOf(point.y)})` });
+      draw(group, "path", { class: "marker", d: marker(one), transform: `translate(${at} ${yOf(point.y)}) scale(${bars ? 1 : 1.3})` });
     }
 
     function drawLine(group, one, x, yOf) {
@@ -412,13 +410,13 @@
     const section = summary.papers[p].sections[s];
     const table = section.tables[t];
     const figure = (it) => [it?.mean, it?.std, it?.n];
-    const save = button("CSV", null, () => download(`${fileName(section.name)}-${t + 1}.csv`, "text/csv", csv([
+    const save = button("save CSV", null, () => download(`${fileName(section.name)}-${t + 1}.csv`, "text/csv", csv([
       ["learner", "data", "variant", "measure", "paper", "paper std", "paper runs", "all rounds", "std", "runs", "without warm-up", "its std", "its runs",
         "standard errors off", "without warm-up", "verdict", "seconds", "paper seconds", "settings", "explanation"],
       ...table.entries.map((it) => [it.label, it.data, JSON.stringify(it.variant), table.measure, ...figure(it.paper), ...figure(it.ours), ...figure(it.without_warmup),
         it.errors, it.errors_without_warmup, it.verdict, it.seconds, it.paper_seconds, JSON.stringify(it.settings), it.explanation]),
     ])));
-    save.setAttribute("aria-label", `download “${table.title}” as CSV`);
+    save.title = "the numbers of this table, and more";
     box.querySelector(".scroll").after(html("div", { class: "tools" }, save));
   }
 

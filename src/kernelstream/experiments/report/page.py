@@ -8,9 +8,10 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 from kernelstream.experiments.report.looks import LIMITS, charts, size, slug
@@ -128,6 +129,7 @@ def _errors(errors: float | None) -> str:
     if errors is None or math.isnan(errors):
         return ""
     shown = f"{errors:+.1f}" if abs(errors) < 99.95 else f"{errors:+.0f}"
+    shown = "0.0" if abs(errors) < 0.05 else shown
     return f'<small class="errors">{_data(errors, shown.replace("inf", "∞"))} s.e.</small>'
 
 
@@ -149,9 +151,12 @@ def _settings(settings: dict[str, Any]) -> str:
 # ---- the top ----
 
 
-def _tables(summary: Summary) -> Iterable[tuple[Section, Table]]:
+def _tables(summary: Summary) -> Iterable[tuple[Paper, Section, Table]]:
     return (
-        (section, table) for paper in summary.papers for section in paper.sections for table in section.tables
+        (paper, section, table)
+        for paper in summary.papers
+        for section in paper.sections
+        for table in section.tables
     )
 
 
@@ -175,7 +180,7 @@ def _bar(counts: Counter[str], label: str) -> str:
 
 
 def _tiles(summary: Summary) -> str:
-    counts = _counts(entry for _, table in _tables(summary) for entry in table.entries)
+    counts = _counts(entry for _, _, table in _tables(summary) for entry in table.entries)
     claims = [claim for paper in summary.papers for section in paper.sections for claim in section.claims]
     holds = Counter(claim.verdict for claim in claims)
     both = counts["reproduced"] + counts["reproduced without warm-up"]
@@ -210,44 +215,47 @@ def _tiles(summary: Summary) -> str:
 
 def _glance(summary: Summary) -> str:
     rows = []
-    for section, table in _tables(summary):
+    for paper, section, table in _tables(summary):
         counts = _counts(table.entries)
         good = counts["reproduced"] + counts["reproduced without warm-up"]
         asked = sum(entry.paper is not None for entry in table.entries)
         rows.append(
-            f'<tr><th scope="row"><a href="#{slug(section.name)}">{escape(table.title)}</a></th>'
+            f'<tr><th scope="row"><small>{escape(paper.key)}</small>'
+            f'<a href="#{slug(section.name)}">{escape(table.title)}</a></th>'
             f"<td>{_bar(counts, table.title)}</td><td>{good} of {asked}</td>"
             f"<td>{counts['better']}</td><td>{counts['worse']}</td></tr>"
         )
     heads = "".join(
         f'<th scope="col">{text}</th>' for text in ("table", "cells", "reproduced", "better", "worse")
     )
+    if not rows:
+        return ""
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Tables at a glance"><table class="glance">'
-        f"<caption>Tables at a glance</caption><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        if rows
-        else ""
+        f"<caption><span>Tables at a glance</span></caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
 def _legend() -> str:
-    bounds = [f"up to {LIMITS[0]}", *(f"{a} to {b}" for a, b in zip(LIMITS, LIMITS[1:], strict=False))]
-    names = [*bounds, f"over {LIMITS[-1]}"]
-    steps = (
-        [("better", n) for n in range(len(LIMITS), 0, -1)]
-        + [("near", 0)]
-        + [("worse", n) for n in (1, 2, 3, 4)]
-    )
+    names = [f"≤ {LIMITS[0]}", *(f"{a}–{b}" for a, b in pairwise(LIMITS)), f"> {LIMITS[-1]}"]
+    steps = range(1, len(LIMITS) + 1)
     swatches = "".join(
-        f'<li class="{kind if kind == "near" else f"{kind}-{n}"}">{names[n]}'
-        f"{'' if kind == 'near' else f'<small>{kind}</small>'}</li>"
-        for kind, n in steps
+        f'<li class="{look}">{names[n]}<small>{word}</small></li>'
+        for look, word, n in [
+            *((f"better-{n}", "better", n) for n in reversed(steps)),
+            ("near", "same", 0),
+            *((f"worse-{n}", "worse", n) for n in steps),
+        ]
     )
     verdicts = "".join(
-        f'<div><dt><span class="mark {_class(name)}">{SIGNS[name]}</span> {name}</dt><dd>{text}</dd></div>'
+        f'<div><dt><span class="mark" aria-hidden="true">{SIGNS[name]}</span> {name}</dt><dd>{text}</dd></div>'
         for name, text in VERDICTS.items()
     )
-    return f'<ul class="scale" aria-label="Colours of differences in standard errors">{swatches}</ul><dl class="pairs">{verdicts}</dl>'
+    return (
+        f'<ul class="scale" aria-label="Colours of differences in standard errors">{swatches}</ul>'
+        f'<dl class="pairs">{verdicts}</dl>'
+    )
 
 
 def _contents(summary: Summary) -> str:
@@ -331,7 +339,7 @@ def _table(table: Table, section: str, t: int, place: str) -> str:
     )
     return (
         f'<div class="table" data-table="{place}"><div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">'
-        f'<table class="results"><caption id="{name}">{caption}</caption>{_heads(order)}{bodies}</table></div>'
+        f'<table class="results"><caption id="{name}"><span>{caption}</span></caption>{_heads(order)}{bodies}</table></div>'
         f"{_notes(notes, table, name)}</div>"
     )
 
@@ -375,9 +383,10 @@ def _learner(
 
 
 def _verdict(entry: Entry, notes: dict[str, int], name: str) -> str:
-    words = entry.verdict.replace("reproduced without", "without")
+    first, _, rest = entry.verdict.replace("reproduced without", "without").partition(" ")
     shown = (
-        f'<span class="mark {_class(entry.verdict)}" aria-hidden="true">{SIGNS[entry.verdict]}</span> {words}'
+        f'<span class="first-word"><span class="mark" aria-hidden="true">{SIGNS[entry.verdict]}</span>&nbsp;{first}</span>'
+        f"{rest and ' ' + rest}"
     )
     number = notes.get(entry.explanation)
     note = (
@@ -441,7 +450,9 @@ def _numbers(chart: Chart) -> str:
     def cell(tag: str, text: str) -> str:
         return f'<th scope="{tag}">{text}</th>' if tag in ("row", "col") else f"<td>{text}</td>"
 
-    spreads = [series.spread or [None] * len(series.y) for series in chart.series]
+    spreads: list[Sequence[float | None]] = [
+        series.spread or [None] * len(series.y) for series in chart.series
+    ]
     if chart.kind != "scatter" and len({tuple(series.x) for series in chart.series}) == 1:
         heads = [chart.x_label, *(series.name for series in chart.series)]
         rows = [
@@ -472,6 +483,6 @@ def _numbers(chart: Chart) -> str:
         f"<tr>{cell('row', row[0])}{''.join(cell('td', text) for text in row[1:])}</tr>" for row in rows
     )
     return (
-        f"<table><caption>{escape(chart.title)}: {escape(chart.y_label)}</caption>"
+        f"<table><caption><span>{escape(chart.title)}: {escape(chart.y_label)}</span></caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )

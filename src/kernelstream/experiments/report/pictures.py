@@ -15,7 +15,7 @@ from kernelstream.persistence import write_atomically
 __all__ = ["write_pictures"]
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "h"]
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "kernelstream",  # without it, names within the file are drawn at random
     "font.family": "DejaVu Sans",  # matplotlib brings it along
     "font.size": 9.0,
