@@ -18,6 +18,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "h"]
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "kernelstream",  # without it, names within the file are drawn at random
     "font.family": "DejaVu Sans",  # matplotlib brings it along
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "font.size": 9.0,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
@@ -29,11 +30,11 @@ _STYLE: dict[Any, Any] = {
     "grid.alpha": 0.35,
     "legend.frameon": False,
 }
-_VERDICT_COLOURS = {
-    "reproduced": "#2f8f70",
-    "reproduced without warm-up": "#8cc9b5",
-    "better": "#3f87c6",
-    "worse": "#dd7d17",
+_VERDICTS = {  # colour and marker
+    "reproduced": ("#2f8f70", "o"),
+    "reproduced without warm-up": ("#8cc9b5", "s"),
+    "better": ("#3f87c6", "<"),
+    "worse": ("#dd7d17", ">"),
 }
 
 
@@ -78,6 +79,7 @@ def _look(slot: int) -> dict[str, Any]:
 
 def _chart(chart: Chart, slots: list[int]) -> Any:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
 
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()
@@ -106,11 +108,16 @@ def _chart(chart: Chart, slots: list[int]) -> Any:
         axes.set_xticks(range(len(chart.categories)), chart.categories)
         axes.grid(visible=False, axis="x")
         if max(map(len, chart.categories), default=0) * len(chart.categories) > 80:
-            axes.tick_params(axis="x", rotation=25)
-    elif chart.log_x and all(x > 0 for series in chart.series for x in series.x):
-        axes.set_xscale("log")
-    if chart.log_y and all(y > 0 for series in chart.series for y in series.y):
-        axes.set_yscale("log")
+            for label in axes.get_xticklabels():
+                label.set(rotation=25, ha="right", rotation_mode="anchor")
+    for axis, wanted, values in (
+        (axes.xaxis, chart.log_x and chart.kind != "bar", [x for series in chart.series for x in series.x]),
+        (axes.yaxis, chart.log_y, [y for series in chart.series for y in series.y]),
+    ):
+        if wanted and all(value > 0 for value in values):
+            axes.set(**{f"{axis.axis_name}scale": "log"})
+            axis.set_major_formatter(LogFormatter())
+            axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     if chart.series:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return figure
@@ -138,7 +145,7 @@ def _overview(summary: Summary) -> Any:
     axes.axvspan(-3, 3, color="#2f8f70", alpha=0.1, linewidth=0)
     axes.axvline(0, color="#777777", linewidth=0.8)
     entries = [entry for _, _, found in tables for entry in found]
-    for verdict, colour in _VERDICT_COLOURS.items():
+    for verdict, (colour, marker) in _VERDICTS.items():
         x, y = [], []
         for row, (_, table, found) in enumerate(tables):
             side = 1 if table.lower_is_better else -1
@@ -147,7 +154,7 @@ def _overview(summary: Summary) -> Any:
                 if entry.verdict == verdict:  # neighbours in rank stand on different heights
                     x.append(side * max(-1e3, min(1e3, deciding(entry) or 0.0)))
                     y.append(row + 0.6 * ((rank * 0.618034) % 1 - 0.5))
-        axes.scatter(x, y, s=22, color=colour, edgecolor="white", linewidth=0.4, zorder=3,
+        axes.scatter(x, y, s=26, color=colour, marker=marker, edgecolor="white", linewidth=0.4, zorder=3,
                      label=f"{verdict} ({_count(entries, verdict)})")  # fmt: skip
     axes.set_xscale("symlog", linthresh=3, linscale=1.2)
     ticks = [tick for tick in (-1000, -300, -100, -30, -10, -3, 0, 3, 10, 30, 100, 300, 1000)
