@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from sample_summary import LEARNERS, sample
 
 from kernelstream.experiments.report import looks, page, pictures, write_page, write_pictures
 from kernelstream.experiments.summary import Chart, Entry, Figure, Paper, Section, Series, Summary, Table
+from sample_summary import LEARNERS, sample
 
 
 @pytest.fixture(scope="module")

@@ -432,7 +432,7 @@ def _chart(place: str, chart: Chart, slots: list[int]) -> str:
     return (
         f'<figure class="chart" id="{name}" data-chart="{place}" data-slots="{",".join(map(str, slots))}">'
         f"<h4>{escape(chart.title)}</h4>"
-        '<div class="drawing"><noscript><p>The drawing needs JavaScript; its numbers are below.</p></noscript></div>'
+        '<div class="drawing"><p>The drawing needs JavaScript; its numbers are below.</p></div>'
         f"<figcaption>{escape(chart.caption)}</figcaption>"
         '<details class="numbers"><summary>Show the numbers</summary><div class="scroll" tabindex="0" role="region" '
         f'aria-label="{escape(chart.title)}: the numbers">{_numbers(chart)}</div></details></figure>'
