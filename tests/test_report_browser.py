@@ -249,7 +249,8 @@ def test_the_first_column_and_the_heads_stay_in_view(open_page):
 def test_buttons_hide_and_isolate_series(page):
     drawn = page.locator(f"{LINE} g[data-series]")
     buttons = page.locator(f"{LINE} .legend button[aria-pressed]")
-    everything = page.locator(f"{LINE} .legend button", has_text="show all")
+    everything = page.locator(f"{LINE} .tools button", has_text="show all")
+    assert everything.is_disabled()
     buttons.nth(1).click()
     assert buttons.nth(1).get_attribute("aria-pressed") == "false"
     assert [it.get_attribute("data-series") for it in drawn.all()] == ["0", "2", "3", "4", "5", "6", "7"]
@@ -264,7 +265,7 @@ def test_buttons_hide_and_isolate_series(page):
     buttons.nth(3).focus()
     page.keyboard.press("Space")
     assert drawn.count() == 0
-    assert everything.is_visible()
+    assert everything.is_enabled()
 
 
 def test_the_axes_switch_to_logarithms(page):
@@ -311,7 +312,7 @@ def test_hovering_a_line_shows_the_values_there(page, summary):
         assert float(exact) == series.y[at]
         mean, spread = shown.split(" ± ")
         assert float(mean) == pytest.approx(series.y[at], rel=1e-3)
-        assert float(spread) == pytest.approx(series.spread[at], rel=1e-3)
+        assert float(spread) == pytest.approx(series.spread[at], rel=0.05)
     page.mouse.move(2, 2)
     assert not page.locator(f"{LINE} .tip").is_visible()
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from kernelstream.experiments.summary import Chart, Entry, Paper, Summary, Table
+from kernelstream.experiments.summary import Chart, Entry, Paper, Summary
 
 __all__ = ["COLOURS", "LIMITS", "charts", "deciding", "series_slots", "size", "slug"]
 
@@ -85,8 +85,3 @@ def series_slots(paper: Paper) -> dict[tuple[str, str], int]:
                     usual.setdefault(series.name, slot)
                     taken.add(slot)
     return found
-
-
-def compared(table: Table) -> list[Entry]:
-    """The entries where ours and the paper's stand side by side."""
-    return [entry for entry in table.entries if entry.errors is not None]

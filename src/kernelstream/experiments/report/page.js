@@ -34,12 +34,12 @@
     return made;
   }
 
-  /** Four digits, as many as fit a tooltip. */
-  function show(value) {
+  /** So many digits as fit an axis or a tooltip. */
+  function show(value, digits = 4) {
     const size = Math.abs(value);
     let text;
     if (size >= 1e6 || (size > 0 && size < 1e-4)) text = value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
-    else text = size >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(4)));
+    else text = size >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(digits)));
     return text.replaceAll("-", "−");
   }
 
@@ -149,7 +149,6 @@
       legend.append(one.button);
     }
     const all = button("show all", null, () => { for (const one of series) one.shown = true; changed(); });
-    legend.append(all);
 
     function toggle(one) { one.shown = !one.shown; changed(); }
     function only(one) {
@@ -159,7 +158,7 @@
     }
     function changed() {
       for (const one of series) one.button.setAttribute("aria-pressed", one.shown);
-      all.hidden = shown().length === series.length;
+      all.disabled = shown().length === series.length;
       at = null;
       redraw();
     }
@@ -181,6 +180,7 @@
       tools.append(turn);
     }
     tools.append(
+      all,
       button("save SVG", null, () => download(`${fileName(chart.id)}.svg`, "image/svg+xml", picture())),
       button("save CSV", null, () => download(`${fileName(chart.id)}.csv`, "text/csv", csv([
         ["series", "point", chart.x_label, chart.y_label, "spread"],
@@ -340,14 +340,16 @@
       }
       const list = html("ul");
       for (const [one, name, value, spread] of rows) {
-        const shownValue = value === "" ? "" : show(value) + (spread ? ` ± ${show(spread)}` : "");
+        const shownValue = value === "" ? "" : show(value) + (spread ? ` ± ${show(spread, 2)}` : "");
         list.append(html("li", {}, one ? swatch(one) : "", html("span", {}, name), html("b", { "data-value": value }, shownValue)));
         if (!one) list.lastChild.prepend(html("i"));
       }
       tip.append(html("strong", {}, title), list);
       const leftHalf = px < (left + right) / 2;
-      tip.style.left = leftHalf ? `${px + 14}px` : "auto";
-      tip.style.right = leftHalf ? "auto" : `${plot.clientWidth - px + 14}px`;
+      const beside = plot.clientWidth >= 560;
+      plot.classList.toggle("narrow", !beside);
+      tip.style.left = beside && leftHalf ? `${px + 14}px` : "";
+      tip.style.right = beside && !leftHalf ? `${plot.clientWidth - px + 14}px` : "";
     }
 
     function leave() { at = null; point(); }

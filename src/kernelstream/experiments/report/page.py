@@ -291,7 +291,9 @@ def _section(section: Section, place: str, drawn: dict[str, str]) -> str:
         f'{escape(section.title)}</h3><p class="complete">{escape(section.complete)}</p>'
         f'<details class="protocol"><summary>How it was run</summary><p>{escape(section.protocol)}</p></details>\n'
         + (f'<h4>What the paper says</h4><ul class="claims">{claims}</ul>\n' if claims else "")
-        + f"{tables}\n{pictures}</section>"
+        + f"{tables}\n"
+        + (f'<div class="charts">{pictures}</div>' if pictures else "")
+        + "</section>"
     )
 
 
@@ -445,7 +447,7 @@ def _numbers(chart: Chart) -> str:
     def shown(value: float, spread: float | None) -> str:
         if not math.isfinite(value):
             return "–"
-        return _number(value) + (f" <small>± {_number(spread)}</small>" if spread is not None else "")
+        return _number(value) + (f" <small>± {spread:.3g}</small>" if spread is not None else "")
 
     def cell(tag: str, text: str) -> str:
         return f'<th scope="{tag}">{text}</th>' if tag in ("row", "col") else f"<td>{text}</td>"
