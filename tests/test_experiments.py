@@ -89,7 +89,7 @@ def test_tuning_is_shared_and_reported_permutations_are_others() -> None:
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_plan_is_sound(quick: bool) -> None:
     known = all_experiments(quick)
-    assert set(experiment.paper for experiment in known.values()) == set(PAPERS)
+    assert {experiment.paper for experiment in known.values()} == set(PAPERS)
     for name, experiment in known.items():
         assert experiment.name == name
         assert name.split("-")[0] == experiment.paper

@@ -167,8 +167,8 @@ def make_parser() -> argparse.ArgumentParser:
     reproduce = command(
         "reproduce",
         "run the papers' experiments and write a report",
-        "Run the papers' experiments by their own protocols and write a report: ours beside theirs. What is done is kept as it goes; "
-        "the same command goes on where it was stopped.",
+        "Run the papers' experiments by their own protocols and write a report: ours beside theirs. What is done "
+        "is kept as it goes; the same command goes on where it was stopped.",
     )
     reproduce.add_argument(
         "experiments",

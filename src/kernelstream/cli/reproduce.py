@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import math
 import os
 import sys
@@ -13,15 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelstream.cli.arguments import UsageError
-from kernelstream.experiments.plan import Experiment
+from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS, all_experiments
 from kernelstream.experiments.report import write_page, write_pictures
 from kernelstream.experiments.run import Progress
 from kernelstream.experiments.run import reproduce as run
 from kernelstream.experiments.store import Store
+from kernelstream.experiments.streams import source_of
 from kernelstream.experiments.summarise import summarise
 from kernelstream.experiments.summary import Summary
 from kernelstream.stream.datasets import did_you_mean
+from kernelstream.stream.download import DownloadError
+from kernelstream.stream.files import locate
 
 __all__ = ["reproduce"]
 
@@ -32,7 +36,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         os.environ["KERNELSTREAM_DATA"] = arguments.data
     experiments = chosen(arguments.experiments, all_experiments(arguments.quick))
     folder = Path(arguments.out or ("reproduction-quick" if arguments.quick else "reproduction"))
-    cells = [cell for experiment in experiments.values() for cell in experiment.cells]
+    cells = present([cell for experiment in experiments.values() for cell in experiment.cells])
     stopped = False
     try:
         with _progress() as tell:
@@ -41,7 +45,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
         stopped, store = True, Store(folder)
     summary = summarise(experiments, store, _made(arguments, store))
     write_page(summary, folder / "report.html")
-    _print(summary, folder, write_pictures(summary, folder / "pictures"))
+    pictures = importlib.util.find_spec("matplotlib") and write_pictures(summary, folder / "pictures")
+    _print(summary, folder, pictures or [])
     if stopped:
         print("stopped: what is done is kept, and the same command goes on", file=sys.stderr)
     return 130 if stopped else 0
@@ -61,6 +66,22 @@ def chosen(names: list[str], known: dict[str, Experiment]) -> dict[str, Experime
         for name, experiment in known.items()
         if not names or name in names or experiment.paper in names
     }
+
+
+def present(cells: list[Cell]) -> list[Cell]:
+    """The cells whose data is here or can be fetched. What is missing is told, and the rest is run."""
+    missing: dict[str, DownloadError] = {}
+    for name in dict.fromkeys(source for cell in cells if (source := source_of(cell.trial.data))):
+        try:
+            locate(name)
+        except DownloadError as error:
+            missing[name] = error
+    left = [cell for cell in cells if source_of(cell.trial.data) not in missing]
+    if missing and not left:
+        raise next(iter(missing.values()))
+    for why in missing.values():
+        print(f"kernelstream: left out: {why}", file=sys.stderr)
+    return left
 
 
 def _made(arguments: argparse.Namespace, store: Store) -> dict[str, str]:
@@ -93,6 +114,8 @@ def _print(summary: Summary, folder: Path, pictures: list[Path]) -> None:
     )
     if pictures:
         print(f"pictures {pictures[0].parent} ({len(pictures)} files)")
+    else:
+        print("pictures need matplotlib: pip install 'kernelstream[plot]'; the page has them all")
 
 
 @contextlib.contextmanager

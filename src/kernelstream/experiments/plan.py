@@ -1,8 +1,8 @@
 """What is to be run: experiments of cells, cells of trials.
 
 An *experiment* is one table or figure of a paper. A *cell* of it is one learner on one data set under one setting: what a paper
-gives one figure for. A cell is tuned on one permutation (`Tuning`) and then run on several; each such run is a *trial*, the unit of
-work, plain data that any process can play. The `id` of a trial is made of all that decides its outcome, so equal trials of two
+gives one figure for. A cell is tuned on one permutation (`Tuning`) and then run on several; each such run is a *trial*, the unit
+of work, plain data that any process can play. The `id` of a trial is made of all that decides its outcome, so equal trials of two
 experiments are run once.
 """
 

@@ -1,4 +1,4 @@
-"""The papers' figures, with the place they come from. They are data, in ``published.json``; so are our explanations of differences."""
+"""The papers' figures, with the place they come from, and our explanations of differences: data, in two files of JSON."""
 
 from __future__ import annotations
 

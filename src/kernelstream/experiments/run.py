@@ -42,7 +42,7 @@ def reproduce(
 ) -> Store:
     """Play all trials of the cells that the folder does not hold yet: first what tunes them, then the permutations in turn.
 
-    Trials run through joblib, so ``joblib.parallel_config(backend="dask")`` or another backend around the call moves them to a cluster.
+    Trials run through joblib, so ``joblib.parallel_config(backend="dask")`` around the call moves them to a cluster.
     The outcome does not depend on the number of jobs, nor on how often the run was stopped.
 
     Args:

@@ -2,8 +2,8 @@
 
 ``results.jsonl`` holds what is the same wherever and whenever a trial is played: its settings, seed, figures and curves, the
 version and the CPU level. ``times.jsonl`` holds how long it took, by the trial's id. Lines are appended as trials finish; a line
-that was cut short by a crash is dropped when the files are opened again. A finished run leaves both in the order of its plan, so that two
-runs of one plan end with equal results files.
+that was cut short by a crash is dropped when the files are opened again. A finished run leaves both in the order of its plan, so
+that two runs of one plan end with equal results files.
 """
 
 from __future__ import annotations

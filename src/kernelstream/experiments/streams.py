@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.alignment import select_bandwidth
 from kernelstream import learners
+from kernelstream.alignment import select_bandwidth
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.experiments.plan import CURVE_POINTS, Outcome
 from kernelstream.kernels import Gaussian

@@ -21,7 +21,7 @@ FAR = 3.0
 
 
 def standard_errors(ours: Figure, paper: Figure) -> float:
-    """The difference of two means in standard errors of it. Where the paper gives no deviation, its runs are taken to scatter as ours do.
+    """The difference of two means in standard errors of it. A paper's runs without a deviation are taken to scatter as ours do.
 
     >>> round(standard_errors(Figure(30.0, 1.0, 20), Figure(28.0, 1.0, 20)), 2)
     6.32

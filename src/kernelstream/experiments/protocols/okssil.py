@@ -1,7 +1,8 @@
 """The experiments of "Hypothesis sketching for online kernel selection in continuous kernel space" (Zhang and Liao, IJCAI 2020).
 
-Section 6: the data sets whole, 20 random permutations, sigma in [2^-6.5, 2^5.5], the first one drawn from 2^2.5 ... 2^5.5, B = 150 below 10^4
-rows and 200 above, nu = 0.9, s = 3, rho_t = 1/t, the step of gradient descent the best of 10^[-5:1:0]. A mistake is y f < 0 there.
+Section 6: the data sets whole, 20 random permutations, sigma in [2^-6.5, 2^5.5], the first one drawn from 2^2.5 ... 2^5.5,
+B = 150 below 10^4 rows and 200 above, nu = 0.9, s = 3, rho_t = 1/t, the step of gradient descent the best of 10^[-5:1:0]. A
+mistake is y f < 0 there.
 """
 
 from __future__ import annotations
@@ -98,11 +99,13 @@ def _table2(seeds: Iterable[int], most: int | None) -> Experiment:
         "okssil",
         "Table 2",
         "Mistakes of online kernel selection",
-        "B = 150 below 10^4 rows, else 200; nu = 0.9, s = 3, rho_t = 1/t; sigma in [2^-6.5, 2^5.5], the first one drawn from 2^2.5 ... 2^5.5 "
-        "for each permutation; eta the best of 10^-5 ... 1 on a permutation that is not reported; hinge loss. OKS: the 25 candidates, delta = 0.2, "
-        "the paper's rate. OKL-GD holds at most 2,000 points and learns no more when it is full. Proj-KA: alignment on the first min(T, 10^4) "
-        "rows (2,000 of them, evenly spaced), then Projectron from the first row; the paper gives its U, not the threshold: 1/(4U). Data as "
-        "published, not scaled; cod-rna is its training part. The paper counts y f < 0; the count of all mistakes, here, is at most 0.8 points above it.",
+        "B = 150 below 10^4 rows, else 200; nu = 0.9, s = 3, rho_t = 1/t; sigma in [2^-6.5, 2^5.5], the first one"
+        " drawn from 2^2.5 ... 2^5.5 for each permutation; eta the best of 10^-5 ... 1 on a permutation that is "
+        "not reported; hinge loss. OKS: the 25 candidates, delta = 0.2, the paper's rate. OKL-GD holds at most "
+        "2,000 points and learns no more when it is full. Proj-KA: alignment on the first min(T, 10^4) rows "
+        "(2,000 of them, evenly spaced), then Projectron from the first row; the paper gives its U, not the "
+        "threshold: 1/(4U). Data as published, not scaled; cod-rna is its training part. The paper counts y f < "
+        "0; the count of all mistakes, here, is at most 0.8 points above it.",
         tuple(cells),
     )
 
@@ -124,6 +127,7 @@ def _figure1(seeds: Iterable[int], most: int | None) -> Experiment:
         "okssil",
         "Figure 1",
         "Budget, sampling size and threshold of OKS-SIL on spambase",
-        "B in {50, 100, 200, 300, 400}, s in {1, ..., 6}; the values of nu are not in the text, 0.1 to 0.9 here. The others as in Table 2, with Table 2's eta.",
+        "B in {50, 100, 200, 300, 400}, s in {1, ..., 6}; the values of nu are not in the text, 0.1 to 0.9 here. The "
+        "others as in Table 2, with Table 2's eta.",
         tuple(cells),
     )

@@ -168,12 +168,14 @@ def _table3(seeds: Iterable[int], most: int | None) -> Experiment:
         "skegd",
         "Table 3",
         "Mistakes under a fixed budget",
-        "B = 100 up to 10,000 rows, else 200; hinge loss; tau = 0.2, s_p = 3B/4, s_m = tau s_p, d = 4, rho = 0.3 T, k = 0.1 B; sigma by "
-        "kernel alignment on 2,000 rows; eta and lam the best of the paper's grids on a permutation that is not reported. "
-        "Projectron's and Projectron++'s threshold and BPA-S's C, which the paper does not name, are tuned in the same way. Data as "
-        "published, not scaled; german is german.numer, unscaled, as which the parameter-free RBP and Forgetron come out as in the paper; cod-rna is its training part (59,535 rows), svmguide3 without the 41 rows that "
-        "are copies. SkeGD with the paper's weight transfer (line 18) and randomized SVD. kernelstream's default has the same "
-        "budget and nothing tuned; it stands outside the paper's comparison.",
+        "B = 100 up to 10,000 rows, else 200; hinge loss; tau = 0.2, s_p = 3B/4, s_m = tau s_p, d = 4, rho = 0.3 "
+        "T, k = 0.1 B; sigma by kernel alignment on 2,000 rows; eta and lam the best of the paper's grids on a "
+        "permutation that is not reported. Projectron's and Projectron++'s threshold and BPA-S's C, which the "
+        "paper does not name, are tuned in the same way. Data as published, not scaled; german is german.numer, "
+        "unscaled, as which the parameter-free RBP and Forgetron come out as in the paper; cod-rna is its "
+        "training part (59,535 rows), svmguide3 without the 41 rows that are copies. SkeGD with the paper's "
+        "weight transfer (line 18) and randomized SVD. kernelstream's default has the same budget and nothing "
+        "tuned; it stands outside the paper's comparison.",
         tuple(cells),
     )
 
@@ -201,9 +203,9 @@ def _table2(seeds: Iterable[int], most: int | None) -> Experiment:
         "skegd",
         "Table 2",
         "Kernel approximation: incremental sketch against incremental Nystrom",
-        "Relative error |K~ - K|^2 / |K|^2 after all rows; s_p = 3B/4, s_m = B/2, k = 0.2 B, d = 4, randomized SVD; sigma by kernel "
-        "alignment. The paper does not give the rank of INys: k here, and k/2 beside it. Every row is sketched and stored. The best "
-        "error that any matrix of rank k can have stands below.",
+        "Relative error |K~ - K|^2 / |K|^2 after all rows; s_p = 3B/4, s_m = B/2, k = 0.2 B, d = 4, randomized "
+        "SVD; sigma by kernel alignment. The paper does not give the rank of INys: k here, and k/2 beside it. "
+        "Every row is sketched and stored. The best error that any matrix of rank k can have stands below.",
         tuple(cells),
     )
 
@@ -249,11 +251,12 @@ def _table4(seeds: Iterable[int], most: int | None) -> Experiment:
         "skegd",
         "Table 4",
         "Mistakes in adversarial environments",
-        "500 blocks of 10 (german-1) or 20 (german-2) rounds; each block repeats one row of german, and the labels of every other "
-        "block are flipped. B = 100, rho = floor(theta (T - B)); FOGD with 4B features; PROS-N-KONS with its defaults. The seeds are "
-        'streams: each draws its own rows. The paper uses "identical parameters to those used in Section 6.3", which were tuned on german without '
-        "an adversary; those rows are labelled. In the others eta is tuned on an adversarial stream that is not reported, with lam = "
-        "10^-4. SkeGD stores every sketched example, as the paper does.",
+        "500 blocks of 10 (german-1) or 20 (german-2) rounds; each block repeats one row of german, and the "
+        "labels of every other block are flipped. B = 100, rho = floor(theta (T - B)); FOGD with 4B features; "
+        "PROS-N-KONS with its defaults. The seeds are streams: each draws its own rows. The paper uses "
+        '"identical parameters to those used in Section 6.3", which were tuned on german without '
+        "an adversary; those rows are labelled. In the others eta is tuned on an adversarial stream that is not "
+        "reported, with lam = 10^-4. SkeGD stores every sketched example, as the paper does.",
         tuple(cells),
     )
 
@@ -301,8 +304,8 @@ def _figure3(seeds: Iterable[int], most: int | None) -> Experiment:
         "skegd",
         "Figure 3",
         "The ratio tau = s_m / s_p on cod-rna, and the number of blocks d on spambase",
-        "(a), (b): B = 200, 300, 400, s_p = 3B/4, s_m = tau s_p. (c), (d): s_m = B/2, d from 1 to 10 (the values are not in the text). "
-        "Otherwise as in Table 3, tuned in each point.",
+        "(a), (b): B = 200, 300, 400, s_p = 3B/4, s_m = tau s_p. (c), (d): s_m = B/2, d from 1 to 10 (the values "
+        "are not in the text). Otherwise as in Table 3, tuned in each point.",
         tuple(cells),
     )
 
@@ -331,7 +334,8 @@ def _bandwidths(seeds: Iterable[int], most: int | None) -> Experiment:
         "skegd",
         "not in the paper",
         "Which bandwidths do the paper's figures fit?",
-        "The paper does not give the bandwidths that alignment chose. RBP and Forgetron have no other parameter than the budget, so "
-        "their mistakes at each sigma tell which ones its figures fit; likewise the kernel errors of Table 2 (B = 100).",
+        "The paper does not give the bandwidths that alignment chose. RBP and Forgetron have no other parameter "
+        "than the budget, so their mistakes at each sigma tell which ones its figures fit; likewise the kernel "
+        "errors of Table 2 (B = 100).",
         tuple(cells),
     )

@@ -215,8 +215,8 @@ def charts(name: str, rows: Rows) -> list[Chart]:
         cases = [(data, B) for data in ("german.numer", "svmguide3") for B in (100, 200)]
         bars = Chart(
             "skegd-table2-errors", "bar", "Relative error of the kernel matrix",
-            "Mean and standard deviation over permutations, at the bandwidth that kernel alignment chooses.", "", "relative error",
-            [], log_y=True, categories=[f"{data.split('.')[0]}, B = {B}" for data, B in cases],
+            "Mean and standard deviation over permutations, at the bandwidth that kernel alignment chooses.",
+            "", "relative error", [], log_y=True, categories=[f"{data.split('.')[0]}, B = {B}" for data, B in cases],
         )  # fmt: skip
         for label in ("INys", "IRS", "INys of rank k/2", "best of rank k"):
             one = Series(label, [], [], [])
