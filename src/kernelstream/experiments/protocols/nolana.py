@@ -137,7 +137,8 @@ def experiments(quick: bool) -> list[Experiment]:
                 learner,
                 {"m": m} | ({"epsilon": EPSILON.get(data, "auto")} if learner == "OANA" else {}),
                 rows=1000 if quick else 10_000 if data == "covtype.binary" else None,
-                cost=1.5 + (5.0 * (m / 100) ** 2 if learner == "OANA" and data == "usps" else 0),
+                cost=1
+                + {"OANA": (6 if data == "usps" else 1) * (m / 100) ** 1.7, "FOGD": m / 100}.get(learner, 0),
             ),
             seeds,
             variant={"m": m},
