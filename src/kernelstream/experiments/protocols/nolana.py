@@ -69,7 +69,7 @@ def cell(
     epsilon = {**settings, **changed}.get("epsilon", 300)
     slow = {"rank2": 1.6, "warm": 1.6}.get(changed.get("solver", ""), 1.0)
     moves = share.get(epsilon, 0.0) * slow if learner == "NOLANA" else 0.0
-    tuning_rows = 300 if quick else 2000
+    tuning_rows = 250 if quick else 2000
     trial = Trial("nolana-stream", data, learner, settings, rows=rows)
     tuning = Tuning(
         replace(trial, rows=tuning_rows, cost=0.02 + 0.8 * tuning_rows * MOVE * moves),

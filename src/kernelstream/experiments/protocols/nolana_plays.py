@@ -132,7 +132,8 @@ def _held_out(trial: Trial) -> Outcome:
         error = EXPLODED
     else:
         if not many:
-            error = float(np.sqrt(np.mean((scores[:, 0] - y[held]) ** 2)))
+            with np.errstate(over="ignore"):
+                error = min(EXPLODED, float(np.sqrt(np.mean((scores[:, 0] - y[held]) ** 2))))
         else:
             said = scores.argmax(axis=1) if many > 2 else np.where(scores[:, 0] > 0, 1.0, -1.0)
             error = 100 * float(np.mean(said != y[held]))
