@@ -42,6 +42,8 @@ def test_accuracy_is_that_of_the_estimator(data):
     right = model.predict_then_learn(X, y, classes=np.unique(permuted(data, 3)[1])) == y
     assert outcome.measures["accuracy"] == pytest.approx(100 * right.mean())
     assert outcome.measures["accuracy_last_tenth"] == pytest.approx(100 * right[-40:].mean())
+    warm = int(outcome.measures["warmup_rounds"])
+    assert outcome.measures["accuracy_without_warmup"] == pytest.approx(100 - np.sum(~right[warm:]) / 4)
     assert outcome.measures["moves"] == model.learner_.n_moves > 10
     rounds = np.array(outcome.curve["rounds"])
     assert outcome.curve["accuracy"] == pytest.approx((100 * np.cumsum(right)[rounds - 1] / rounds).tolist())

@@ -150,8 +150,8 @@ def stream(trial: Trial) -> Outcome:
     outcome = pass_over(learner, X, y, outputs=many if many > 2 else 1, regression=not many, timed=True)
     measures, curve = outcome.measures, outcome.curve or {}
     if many:
-        measures["accuracy"] = 100 - measures["mistakes"]
-        measures["accuracy_last_tenth"] = 100 - measures["mistakes_last_tenth"]
+        for part in ("", "_last_tenth", "_without_warmup"):
+            measures[f"accuracy{part}"] = 100 - measures[f"mistakes{part}"]
         curve["accuracy"] = [100 - share for share in curve.pop("mistakes")]
     elif trial.data in SCALED:  # errors in the target's own unit
         half = _ranges(trial.data)[3]
