@@ -80,7 +80,7 @@ def cell(
     epsilon = {**settings, **changed}.get("epsilon", 300)
     slow = {"rank2": 1.6, "warm": 1.6}.get(changed.get("solver", ""), 1.0)
     moves = share.get(epsilon, 0.0) * slow if learner == "NOLANA" else 0.0
-    tuning_rows = 300 if quick else 2000
+    tuning_rows = 250 if quick else 2000
     trial = Trial("nolana-stream", data, learner, settings, rows=rows)
     tuning = Tuning(
         replace(trial, rows=tuning_rows, cost=0.02 + 0.8 * tuning_rows * MOVE * moves),
@@ -148,7 +148,8 @@ def experiments(quick: bool) -> list[Experiment]:
                 learner,
                 {"m": m} | ({"epsilon": EPSILON.get(data, "auto")} if learner == "OANA" else {}),
                 rows=1000 if quick else 10_000 if data == "covtype.binary" else None,
-                cost=1.5 + (5.0 * (m / 100) ** 2 if learner == "OANA" and data == "usps" else 0),
+                cost=1
+                + {"OANA": (6 if data == "usps" else 1) * (m / 100) ** 1.7, "FOGD": m / 100}.get(learner, 0),
             ),
             seeds,
             variant={"m": m},

@@ -132,7 +132,8 @@ def _held_out(trial: Trial) -> Outcome:
         error = EXPLODED
     else:
         if not many:
-            error = float(np.sqrt(np.mean((scores[:, 0] - y[held]) ** 2)))
+            with np.errstate(over="ignore"):
+                error = min(EXPLODED, float(np.sqrt(np.mean((scores[:, 0] - y[held]) ** 2))))
         else:
             said = scores.argmax(axis=1) if many > 2 else np.where(scores[:, 0] > 0, 1.0, -1.0)
             error = 100 * float(np.mean(said != y[held]))
@@ -149,8 +150,8 @@ def stream(trial: Trial) -> Outcome:
     outcome = pass_over(learner, X, y, outputs=many if many > 2 else 1, regression=not many, timed=True)
     measures, curve = outcome.measures, outcome.curve or {}
     if many:
-        measures["accuracy"] = 100 - measures["mistakes"]
-        measures["accuracy_last_tenth"] = 100 - measures["mistakes_last_tenth"]
+        for part in ("", "_last_tenth", "_without_warmup"):
+            measures[f"accuracy{part}"] = 100 - measures[f"mistakes{part}"]
         curve["accuracy"] = [100 - share for share in curve.pop("mistakes")]
     elif trial.data in SCALED:  # errors in the target's own unit
         half = _ranges(trial.data)[3]
