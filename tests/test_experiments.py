@@ -123,7 +123,7 @@ def test_every_published_figure_has_its_cell() -> None:
 
 def test_published_figures_are_the_papers() -> None:
     """Some, typed from the papers' pages once more."""
-    assert published("skegd-table3", "covtype.binary", "SkeGD", {}, "mistakes") == (
+    assert published("skegd-table3", "covtype.binary.scale", "SkeGD", {}, "mistakes") == (
         Figure(30.493, 1.063, 20),
         142.739,
     )

@@ -142,6 +142,7 @@ class Cell:
         label: what the row is called in tables, by default the learner's name.
         variant: what is varied, such as ``{"B": 100}``: columns of a table or the horizontal axis of a figure.
         tuning: how the other hyper-parameters are chosen; None if there are none.
+        published: label of the paper's figure to compare with, by default its own.
     """
 
     experiment: str
@@ -150,6 +151,7 @@ class Cell:
     label: str = ""
     variant: Mapping[str, Any] = field(default_factory=dict)
     tuning: Tuning | None = None
+    published: str = ""
 
     @property
     def name(self) -> str:

@@ -25,10 +25,17 @@ __all__ = ["aligned_bandwidth", "bandwidth_of", "classes", "curve_rounds", "make
 
 Array = NDArray[Any]
 
+SCALED = "covtype.binary.scale"
+"""covtype.binary with each feature brought to [0, 1], as the LIBSVM collection has it too."""
+
 
 @lru_cache(maxsize=3)
 def _loaded(name: str) -> tuple[Any, Array]:
     """A data set with its targets as learners want them: -1 / +1, class indices, or real numbers."""
+    if name == SCALED:
+        X, y = _loaded(name.removesuffix(".scale"))
+        low, high = X.min(axis=0), X.max(axis=0)
+        return (X - low) / np.where(high > low, high - low, 1.0), y
     X, y = load(name)
     if DATASETS[name].task == "regression":
         return X, y
@@ -70,10 +77,10 @@ def aligned_bandwidth(name: str) -> float:
 def source_of(data: str) -> str | None:
     """The data set whose file a trial's data comes from; None if it needs none.
 
-    >>> source_of("german-1"), source_of("a9a"), source_of("digits")
-    ('german.numer', 'a9a', None)
+    >>> source_of("german-1"), source_of("covtype.binary.scale"), source_of("digits")
+    ('german.numer', 'covtype.binary', None)
     """
-    name = "german.numer" if data in BLOCKS else data
+    name = "german.numer" if data in BLOCKS else data.removesuffix(".scale")
     return name if name in DATASETS and not DATASETS[name].shipped else None
 
 

@@ -95,7 +95,9 @@ def _entries(experiment: Experiment, rows: Rows, store: Store, measure: str, low
 def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> Entry:
     found = rows.get((cell.trial.data, cell.name, variant_key(cell.variant)), [])
     entry = Entry(cell.trial.data, cell.name, dict(cell.variant), ours=figure_of(found, measure))
-    paper = published(cell.experiment, cell.trial.data, cell.name, dict(cell.variant), measure)
+    paper = published(
+        cell.experiment, cell.trial.data, cell.published or cell.name, dict(cell.variant), measure
+    )
     if paper is not None:
         entry.paper, entry.paper_seconds = paper
     if entry.ours is None:
