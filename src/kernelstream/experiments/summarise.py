@@ -121,8 +121,31 @@ def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> E
     else:
         entry.verdict = "better" if (entry.errors < 0) == lower else "worse"
     if abs(entry.errors) > FAR:
-        entry.explanation = explanation(cell.experiment, entry.data, entry.label, entry.verdict)
+        words = explanation(cell.experiment, entry.data, entry.label, entry.verdict)
+        entry.explanation = " ".join(filter(None, [words, _nearest(cell, store, measure, entry)]))
     return entry
+
+
+def _nearest(cell: Cell, store: Store, measure: str, entry: Entry) -> str:
+    """Which point of the grid comes nearest to the paper's figure on the tuning permutation, in words."""
+    if cell.tuning is None or len(cell.tuning.seeds) > 1 or entry.paper is None:
+        return ""
+    paper, said = entry.paper.mean, []
+    tried = [(point, store.results[trial.id]["measures"]) for point, trial in cell.tuning.trials()]
+    counts = {measure: ""}
+    if entry.without_warmup is not None:
+        counts[f"{measure}_without_warmup"] = " without warm-up"
+    for count, words in counts.items():
+        values = [(measures[count], point) for point, measures in tried if count in measures]
+        if values:
+            value, point = min(values, key=lambda pair: abs(pair[0] - paper))
+            where = ", ".join(f"{name} = {at:g}" for name, at in point.items())
+            said.append(f"{value:.4g}{words} ({where})")
+    return (
+        f"The grid's nearest to the paper's {paper:g}, on the tuning permutation: {'; '.join(said)}."
+        if said
+        else ""
+    )
 
 
 def _words(papers: list[Paper]) -> list[str]:
