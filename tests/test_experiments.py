@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import scipy.stats
@@ -256,8 +257,11 @@ def test_the_outcome_does_not_depend_on_jobs_or_interruptions(tmp_path: Path) ->
     plan = cells()
     reproduce(plan, tmp_path / "one", jobs=1)
     reproduce(plan, tmp_path / "two", jobs=2)
+    with joblib.parallel_config(backend="threading"):  # as one would choose Dask or Ray
+        reproduce(plan, tmp_path / "threads", jobs=2)
     whole = (tmp_path / "one" / "results.jsonl").read_bytes()
     assert (tmp_path / "two" / "results.jsonl").read_bytes() == whole
+    assert (tmp_path / "threads" / "results.jsonl").read_bytes() == whole
     rows = [json.loads(line) for line in whole.splitlines()]
     assert len(rows) == 4 + 3 * 4  # tuning; three different cells of four permutations
     assert {"seed", "settings", "version", "cpu", "measures"} <= set(rows[0])

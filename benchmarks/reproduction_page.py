@@ -1,0 +1,138 @@
+"""The results of `kernelstream reproduce` as a page of Markdown with pictures.
+
+python benchmarks/reproduction_page.py REPRODUCTION_FOLDER docs/results/reproduction
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from kernelstream.experiments.protocols import all_experiments
+from kernelstream.experiments.store import Store
+from kernelstream.experiments.summarise import summarise
+from kernelstream.experiments.summary import Entry, Figure, Section, Table
+
+PICTURES = (
+    "overview",
+    "skegd-table2-errors",
+    "skegd-table3-a9a",
+    "skegd-table3-time",
+    "skegd-table4-german-1",
+    "skegd-bandwidths-svmguide3",
+    "skegd-bandwidths-kernel-svmguide3",
+    "okssil-table2-mushrooms",
+    "okssil-table2-time",
+)
+"""Those on the page, beside all of NOLANA's and KONS's figures; the others are in the report."""
+
+HEAD = """# The papers' experiments, ours beside theirs
+
+Made by `kernelstream reproduce` (then `python benchmarks/reproduction_page.py reproduction docs/results/reproduction`).
+[results.jsonl.gz](results.jsonl.gz) has every run with its seed, settings, version and CPU level, [times.jsonl.gz](times.jsonl.gz)
+the processor seconds: `pandas.read_json("results.jsonl.gz", lines=True)`. To make the interactive report of them, unpack both into
+a folder and run `kernelstream reproduce --out FOLDER`, which finds nothing left to do.
+
+Figures are mean ± standard deviation. "s.e." is the difference in standard errors. Verdicts: *reproduced*, within three standard
+errors; *reproduced without warm-up*, within three when the mistakes made before the learner's map exists are left out, as the papers do;
+*better* or *worse*, beyond three. Many of the papers' deviations are so small that a tenth of a point is beyond three standard errors.
+
+![All cells](overview.png)
+"""
+
+
+def figure(value: Figure | None, digits: int) -> str:
+    if value is None:
+        return ""
+    if value.std != value.std:
+        return f"{value.mean:.{digits}f}"
+    return f"{value.mean:.{digits}f} ± {value.std:.{digits}f}"
+
+
+def digits(table: Table) -> int:
+    largest = max((e.ours.mean for e in table.entries if e.ours), default=1.0)
+    return 0 if table.measure == "moves" else 4 if largest < 1 else 2
+
+
+def line(entry: Entry, notes: dict[str, int], places: int) -> list[str]:
+    errors = "" if entry.errors is None else f"{entry.errors:+.1f}"
+    without = "" if entry.errors_without_warmup is None else f"{entry.errors_without_warmup:+.1f}"
+    note = ""
+    if entry.explanation:
+        note = f" [{notes.setdefault(entry.explanation, len(notes) + 1)}]"
+    variant = ", ".join(f"{name} = {value}" for name, value in entry.variant.items())
+    runs = "" if entry.ours is None else str(entry.ours.n)
+    return [
+        entry.data, variant, entry.label, figure(entry.paper, places), figure(entry.ours, places), errors,
+        figure(entry.without_warmup, places), without, runs, entry.verdict + note,
+    ]  # fmt: skip
+
+
+def table_of(table: Table, notes: dict[str, int]) -> str:
+    heads = [
+        "data",
+        "setting",
+        "learner",
+        "paper",
+        "ours, all rounds",
+        "s.e.",
+        "ours, without warm-up",
+        "s.e.",
+        "runs",
+        "verdict",
+    ]
+    body = [line(entry, notes, digits(table)) for entry in table.entries]
+    kept = [i for i, head in enumerate(heads) if any(row[i] for row in body)]
+    rows = [heads, ["---"] * len(heads), *body]
+    return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in rows)
+
+
+def section_of(section: Section, pictures: Path, out: Path) -> str:
+    parts = [
+        f"### {section.place}: {section.title}",
+        f"`kernelstream reproduce {section.name}`, {section.complete}.",
+        section.protocol,
+    ]
+    for table in section.tables:
+        notes: dict[str, int] = {}
+        parts += [f"**{table.title}**", table_of(table, notes)]
+        parts.append("\n".join(f"{number}. {text}" for text, number in notes.items()))
+    for claim in section.claims:
+        parts.append(f"- **{claim.verdict}** ({claim.place}): {claim.text} {claim.evidence}".rstrip())
+    for chart in section.charts:
+        name = f"{chart.id}.png"
+        if (chart.id in PICTURES or section.name.startswith(("nolana", "kons"))) and (
+            pictures / name
+        ).exists():
+            shutil.copy(pictures / name, out / name)
+            parts.append(f"![{chart.title}]({name})")
+    text = "\n\n".join(part for part in parts if part)
+    return text.replace("\n\n- **", "\n- **")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    pictures = given.folder / "pictures"
+    store = Store(given.folder)
+    summary = summarise(all_experiments(), store)
+    shutil.copy(pictures / "overview.png", given.out / "overview.png")
+    for name in ("results.jsonl", "times.jsonl"):
+        packed = gzip.compress((given.folder / name).read_bytes(), mtime=0)
+        (given.out / f"{name}.gz").write_bytes(packed)
+    levels = Counter(row["cpu"] for row in store.results.values())
+    parts = [HEAD, f"{len(store.results):,} runs, CPU level {', '.join(levels)}.", *summary.words]
+    for paper in summary.papers:
+        parts.append(f"## {paper.title}\n\n{paper.authors}, {paper.venue}.")
+        parts += [section_of(section, pictures, given.out) for section in paper.sections]
+    (given.out / "README.md").write_text("\n\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()
