@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
 
-from kernelstream.experiments.summary import Chart, Entry, Paper, Summary
+from kernelstream.experiments.summary import Chart, Entry, Summary
 
-__all__ = ["COLOURS", "LIMITS", "charts", "deciding", "series_slots", "size", "slug"]
+__all__ = ["COLOURS", "LIMITS", "charts", "deciding", "size", "slots", "slug"]
 
 COLOURS = ["#0072b2", "#d55e00", "#008a64", "#b5508c", "#a87000", "#2b8fd0", "#333333", "#7d7400"]
 """Of series: Okabe and Ito's, the light ones darkened until they stand out from white. `page.css` has those of dark mode."""
@@ -46,42 +47,31 @@ def slug(name: str) -> str:
 
 
 def charts(summary: Summary) -> Iterator[tuple[str, Chart, list[int]]]:
-    """Every chart with its place among papers, sections and charts ("0.2.1") and the looks of its series."""
+    """Every chart with its place among papers, sections and charts ("0.2.1") and the looks of its series (see `slots`)."""
     for p, paper in enumerate(summary.papers):
-        slots = series_slots(paper)
+        usual: dict[str, int] = {}
         for s, section in enumerate(paper.sections):
             for c, chart in enumerate(section.charts):
-                place = f"{p}.{s}.{c}"
-                yield place, chart, [slots[place.partition(".")[2], series.name] for series in chart.series]
+                yield f"{p}.{s}.{c}", chart, slots([series.name for series in chart.series], usual)
 
 
-def series_slots(paper: Paper) -> dict[tuple[str, str], int]:
-    """The look of each series of each chart: a number, colour and marker in turn.
+def slots(names: list[str], usual: dict[str, int]) -> list[int]:
+    """How the series of a chart look: numbers, each a colour and a marker; those past the colours are dashed.
 
-    A learner looks the same in all charts of a paper, unless that would make two of one chart look alike.
+    A learner looks as usual, that is, as in the charts before, unless two of one chart would look alike.
 
-    >>> from kernelstream.experiments.summary import Chart, Section, Series
-    >>> def chart(*names): return Chart("", "line", "", "", "", "", [Series(name, [], []) for name in names])
-    >>> slots = series_slots(Paper("", "", "", "", [Section("", "", "", "", "", charts=[chart("A", "B"), chart("C", "B")])]))
-    >>> slots
-    {('0.0', 'A'): 0, ('0.0', 'B'): 1, ('0.1', 'B'): 1, ('0.1', 'C'): 2}
+    >>> usual = {}
+    >>> slots(["A", "B"], usual), slots(["C", "B"], usual), slots(["A", "C"], usual)
+    ([0, 1], [2, 1], [0, 2])
     """
-    usual: dict[str, int] = {}
-    found: dict[tuple[str, str], int] = {}
-    for s, section in enumerate(paper.sections):
-        for c, chart in enumerate(section.charts):
-            taken: set[int] = set()
-            known = [series.name for series in chart.series if series.name in usual]
-            for name in known:
-                if usual[name] not in taken:
-                    found[f"{s}.{c}", name] = usual[name]
-                    taken.add(usual[name])
-            for series in chart.series:
-                if (f"{s}.{c}", series.name) not in found:
-                    free = (slot for slot in range(len(taken) + len(usual) + 1) if slot not in taken)
-                    unused = [slot for slot in range(len(COLOURS)) if slot not in {*taken, *usual.values()}]
-                    slot = unused[0] if unused else next(free)
-                    found[f"{s}.{c}", series.name] = slot
-                    usual.setdefault(series.name, slot)
-                    taken.add(slot)
-    return found
+    found: dict[str, int] = {}
+    for name in names:
+        if name in usual and usual[name] not in found.values():
+            found[name] = usual[name]
+    for name in names:
+        if name not in found:
+            new = (slot for slot in range(len(COLOURS)) if slot not in {*found.values(), *usual.values()})
+            free = (slot for slot in itertools.count() if slot not in found.values())
+            found[name] = next(itertools.chain(new, free))
+            usual.setdefault(name, found[name])
+    return [found[name] for name in names]

@@ -100,7 +100,7 @@
       return low === high && !pad ? [low / 2, high * 2] : [low / factor, high * factor];
     }
     if (fromZero) { low = Math.min(0, low); high = Math.max(0, high); }
-    if (low === high) return [low - 0.5, high + 0.5];
+    if (low === high) return fromZero ? [0, 1] : [low - 0.5, high + 0.5];
     const room = (high - low) * pad;
     return [fromZero && low === 0 ? 0 : low - room, fromZero && high === 0 ? 0 : high + room];
   }
@@ -208,7 +208,8 @@
       draw(svg, "desc", {}, `${chart.y_label} against ${chart.x_label}${log.y ? ", logarithmic" : ""}. Series: ${shown().map((one) => one.name).join(", ")}. The numbers are in the table below.`);
 
       const points = shown().flatMap((one) => one.points);
-      const ys = points.flatMap((point) => [point.y, point.y - point.spread, point.y + point.spread]).filter((y) => !log.y || y > 0);
+      const below = (point) => (bars && point.y >= 0 ? point.y : point.y - point.spread); // bars that stand on 0 keep it below them
+      const ys = points.flatMap((point) => [below(point), point.y + point.spread]).filter((y) => !log.y || y > 0);
       const [lowY, highY] = bounds(ys, log.y, bars ? 0.05 : 0.04, bars);
       const [lowX, highX] = bars ? [-0.5, chart.categories.length - 0.5]
         : bounds(points.map((point) => point.x), log.x, chart.kind === "line" ? 0 : 0.05, false);
@@ -221,7 +222,8 @@
         if (turned) bottom = height - Math.min(110, 36 + longest * 0.6);
       }
       const y = scale(lowY, highY, bottom, top, log.y);
-      const left = Math.max(...y.ticks.map((value) => show(value).length), 2) * 7.2 + 12;
+      const reach = turned ? Math.min(18, chart.categories[0].length) * 5.6 - width / chart.categories.length / 2 : 0;
+      const left = Math.max(Math.max(...y.ticks.map((value) => show(value).length), 2) * 7.2 + 12, reach);
       const right = width - 12;
       const x = scale(lowX, highX, left, right, log.x && !bars);
       view = { x, y, left, right, top, bottom };

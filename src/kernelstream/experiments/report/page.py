@@ -184,7 +184,7 @@ def _tiles(summary: Summary) -> str:
     claims = [claim for paper in summary.papers for section in paper.sections for claim in section.claims]
     holds = Counter(claim.verdict for claim in claims)
     both = counts["reproduced"] + counts["reproduced without warm-up"]
-    tiles = [
+    tiles: list[tuple[str, int | str, str, str]] = [
         (
             "v-reproduced",
             both,
@@ -199,13 +199,10 @@ def _tiles(summary: Summary) -> str:
             "not run",
             f"{counts['no figure']} more without a figure in the paper",
         ),
-        (
-            "v-claims",
-            f"{holds['holds']} <small>of {len(claims)}</small>",
-            "claims hold",
-            f"{holds['holds in part']} in part, {holds['does not hold']} not, {holds['not run']} not run",
-        ),
     ]
+    if claims:
+        note = f"{holds['holds in part']} in part, {holds['does not hold']} not, {holds['not run']} not run"
+        tiles.append(("v-claims", f"{holds['holds']} <small>of {len(claims)}</small>", "claims hold", note))
     shown = "\n".join(
         f'<li class="tile {kind}"><strong>{value}</strong><span>{text}</span><small>{note}</small></li>'
         for kind, value, text, note in tiles
@@ -350,7 +347,7 @@ def _heads(order: list[tuple[str, str]]) -> str:
     datas = Counter(data for data, _ in order)
     varied = any(variant for _, variant in order)
     first = "".join(
-        f'<th scope="{"colgroup" if n > 1 else "col"}" colspan="{n}">{escape(data)}</th>'
+        f'<th scope="{"colgroup" if n > 1 else "col"}" colspan="{n}"><span>{escape(data)}</span></th>'
         for data, n in datas.items()
     )
     second = "".join(f'<th scope="col">{escape(variant)}</th>' for _, variant in order)

@@ -79,7 +79,7 @@ def _look(slot: int) -> dict[str, Any]:
 
 def _chart(chart: Chart, slots: list[int]) -> Any:
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()
@@ -107,6 +107,8 @@ def _chart(chart: Chart, slots: list[int]) -> Any:
     if chart.kind == "bar":
         axes.set_xticks(range(len(chart.categories)), chart.categories)
         axes.grid(visible=False, axis="x")
+        if not chart.log_y and all(y >= 0 for series in chart.series for y in series.y):
+            axes.set_ylim(bottom=0)
         if max(map(len, chart.categories), default=0) * len(chart.categories) > 80:
             for label in axes.get_xticklabels():
                 label.set(rotation=25, ha="right", rotation_mode="anchor")
@@ -116,8 +118,9 @@ def _chart(chart: Chart, slots: list[int]) -> Any:
     ):
         if wanted and all(value > 0 for value in values):
             axes.set(**{f"{axis.axis_name}scale": "log"})
-            axis.set_major_formatter(LogFormatter())
-            axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+            plain = FuncFormatter(lambda value, _: f"{value:g}")
+            axis.set_major_formatter(plain)
+            axis.set_minor_formatter(plain if max(values) < 10 * min(values) else NullFormatter())
     if chart.series:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return figure
