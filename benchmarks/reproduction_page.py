@@ -31,14 +31,16 @@ PICTURES = (
 
 HEAD = """# The papers' experiments, ours beside theirs
 
-Made by `kernelstream reproduce` (then `python benchmarks/reproduction_page.py reproduction docs/results/reproduction`).
-[results.jsonl.gz](results.jsonl.gz) has every run with its seed, settings, version and CPU level, [times.jsonl.gz](times.jsonl.gz)
-the processor seconds: `pandas.read_json("results.jsonl.gz", lines=True)`. To make the interactive report of them, unpack both into
-a folder and run `kernelstream reproduce --out FOLDER`, which finds nothing left to do.
+Made by `kernelstream reproduce`, then `python benchmarks/reproduction_page.py reproduction docs/results/reproduction`.
+[results.jsonl.gz](results.jsonl.gz) has every run with its seed, settings, version and CPU level,
+[times.jsonl.gz](times.jsonl.gz) the processor seconds: `pandas.read_json("results.jsonl.gz", lines=True)`. To make
+the interactive report of them, unpack both into a folder and run `kernelstream reproduce --out FOLDER`, which finds
+nothing left to do.
 
-Figures are mean ± standard deviation. "s.e." is the difference in standard errors. Verdicts: *reproduced*, within three standard
-errors; *reproduced without warm-up*, within three when the mistakes made before the learner's map exists are left out, as the papers do;
-*better* or *worse*, beyond three. Many of the papers' deviations are so small that a tenth of a point is beyond three standard errors.
+Figures are mean ± standard deviation. "s.e." is the difference in standard errors. Verdicts: *reproduced*, within
+three standard errors; *reproduced without warm-up*, within three when the mistakes made before the learner's map
+exists are left out, as the papers do; *better* or *worse*, beyond three. Many of the papers' deviations are so small
+that a tenth of a point is beyond three standard errors.
 
 ![All cells](overview.png)
 """
