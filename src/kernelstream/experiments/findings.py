@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 from kernelstream.experiments.charts import Rows, figure_of
 from kernelstream.experiments.summary import Claim
 
-__all__ = ["judged", "means", "swept", "trend"]
+__all__ = ["Case", "against", "judged", "means", "swept", "trend"]
 
 Case = tuple[bool, str]
 """Whether a claim holds in one case, and the figures that say so."""
@@ -26,7 +26,7 @@ def judged(place: str, text: str, cases: Sequence[Case], wanted: int | None = No
         wanted: number of cases of a complete run; with fewer the evidence says so.
 
     >>> judged("Table 3", "A beats B.", [(True, "x: 1 < 2"), (False, "y: 4 > 3")])
-    Claim(place='Table 3', text='A beats B.', verdict='holds in part', evidence='1 of 2: x: 1 < 2; not y: 4 > 3.')
+    Claim(place='Table 3', text='A beats B.', verdict='holds in part', evidence='1 of 2: x: 1 < 2. Not: y: 4 > 3.')
     """
     if not cases:
         return Claim(place, text, "not run", "")
@@ -35,7 +35,8 @@ def judged(place: str, text: str, cases: Sequence[Case], wanted: int | None = No
     verdict: Literal["holds", "holds in part", "does not hold"] = "holds"
     if broken:
         verdict = "holds in part" if 2 * len(held) >= len(cases) else "does not hold"
-    words = "; ".join(held + [f"not {words}" for words in broken])
+    words = ". Not: ".join("; ".join(part) for part in (held, broken) if part)
+    words = words if held else f"not: {words}"
     short = (
         f" ({wanted - len(cases)} more were not run)" if wanted is not None and len(cases) < wanted else ""
     )
@@ -50,6 +51,17 @@ def means(rows: Rows, measure: str, data: str, variant: str = "{}") -> dict[str,
         if (name, at) == (data, variant)
     }
     return {label: figure.mean for label, figure in found.items() if figure is not None}
+
+
+def against(values: Mapping[str, float], name: str, style: str = ".2f", unit: str = "") -> Case:
+    """Whether a label has the least value, beside the best of the others.
+
+    >>> against({"A": 3.0, "B": 2.0, "C": 4.0}, "A")
+    (False, 'A 3.00, B 2.00')
+    """
+    other = min((label for label in values if label != name), key=values.__getitem__)
+    words = f"{name} {values[name]:{style}}{unit}, {other} {values[other]:{style}}{unit}"
+    return values[name] < values[other], words
 
 
 def swept(rows: Rows, measure: str, data: str, label: str, symbol: str) -> list[tuple[Any, float]]:

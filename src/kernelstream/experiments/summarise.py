@@ -121,8 +121,8 @@ def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> E
     else:
         entry.verdict = "better" if (entry.errors < 0) == lower else "worse"
     if abs(entry.errors) > FAR:
-        words = explanation(cell.experiment, entry.data, entry.label, entry.verdict)
-        entry.explanation = " ".join(filter(None, [words, _nearest(cell, store, measure, entry)]))
+        entry.explanation = explanation(cell.experiment, entry.data, entry.label, entry.verdict)
+        entry.nearest = _nearest(cell, store, measure, entry)
     return entry
 
 
@@ -141,11 +141,7 @@ def _nearest(cell: Cell, store: Store, measure: str, entry: Entry) -> str:
             value, point = min(values, key=lambda pair: abs(pair[0] - paper))
             where = ", ".join(f"{name} = {at:g}" for name, at in point.items())
             said.append(f"{value:.4g}{words} ({where})")
-    return (
-        f"The grid's nearest to the paper's {paper:g}, on the tuning permutation: {'; '.join(said)}."
-        if said
-        else ""
-    )
+    return f"nearest to {paper:g} on the tuning permutation: {'; '.join(said)}" if said else ""
 
 
 def _words(papers: list[Paper]) -> list[str]:
@@ -154,23 +150,32 @@ def _words(papers: list[Paper]) -> list[str]:
     for paper in papers:
         entries = [e for section in paper.sections for table in section.tables for e in table.entries]
         verdicts = Counter(e.verdict for e in entries if e.paper is not None)
-        claims = Counter(claim.verdict for section in paper.sections for claim in section.claims)
+        claims = Counter(
+            claim.verdict
+            for section in paper.sections
+            for claim in section.claims
+            if claim.place != "not in the paper"
+        )
         compared = sum(verdicts.values()) - verdicts["not run"]
         parts = [f"{paper.title} ({paper.venue})."]
         if compared:
-            same = verdicts["reproduced"] + verdicts["reproduced without warm-up"]
-            parts.append(
-                f"Of {compared} published figures that were run, {same} came out within three standard errors"
+            left_out = verdicts["reproduced without warm-up"]
+            counts = [
+                f"{verdicts['reproduced'] + left_out} came out within three standard errors"
                 + (
-                    f" ({verdicts['reproduced without warm-up']} of them without the warm-up)"
-                    if verdicts["reproduced without warm-up"]
+                    f" ({left_out} of them once the warm-up is left out, as the paper does)"
+                    if left_out
                     else ""
-                )
-                + f", {verdicts['better']} better and {verdicts['worse']} worse."
+                ),
+                f"{verdicts['better']} better",
+                f"{verdicts['worse']} worse",
+            ]
+            parts.append(
+                f"Of {compared} comparisons with its figures, {counts[0]}, {counts[1]} and {counts[2]}."
             )
         if sum(claims.values()) > claims["not run"]:
             parts.append(
-                f"Of what it says in words, {claims['holds']} statements hold in our runs, {claims['holds in part']} in part, "
+                f"Of what the paper says in words, {claims['holds']} hold in our runs, {claims['holds in part']} in part and "
                 f"{claims['does not hold']} do not."
             )
         words.append(" ".join(parts))

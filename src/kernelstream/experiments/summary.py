@@ -32,6 +32,7 @@ class Entry:
         errors_without_warmup: the same for `without_warmup`.
         verdict: see `VERDICTS`.
         explanation: why it is off, wherever it is by more than three standard errors.
+        nearest: which settings of the grid come nearest to the paper's figure, in words.
         seconds: ours, processor time of one run.
         paper_seconds: the paper's, on its machine.
         settings: hyper-parameters that were chosen.
@@ -47,6 +48,7 @@ class Entry:
     errors_without_warmup: float | None = None
     verdict: str = "not run"
     explanation: str = ""
+    nearest: str = ""
     seconds: float | None = None
     paper_seconds: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelstream.experiments.charts import Rows, across, curves, time_against
-from kernelstream.experiments.findings import judged, means, swept, trend
+from kernelstream.experiments.findings import against, judged, means, swept, trend
 from kernelstream.experiments.summary import Chart, Claim
 
 __all__ = ["TABLES", "charts", "claims"]
@@ -25,18 +25,13 @@ def _table2(rows: Rows) -> list[Claim]:
         found, spent = means(rows, "mistakes", data), means(rows, "seconds", data)
         if len(found) < 4:
             continue
-        first = min(found, key=found.__getitem__)
-        quick = min(spent, key=spent.__getitem__)
+        wins, words = against(found, "OKS-SIL")
         if data in ("w7a", "cod-rna.train"):
-            gap = found["OKS-SIL"] - found[first]
-            near.append((gap < 1, f"{data}: OKS-SIL {found['OKS-SIL']:.2f}, {first} {found[first]:.2f}"))
+            near.append((found["OKS-SIL"] - min(found.values()) < 1, f"{data}: {words}"))
         else:
-            best.append(
-                (first == "OKS-SIL", f"{data}: OKS-SIL {found['OKS-SIL']:.2f}, {first} {found[first]:.2f}")
-            )
-        fast.append(
-            (quick == "OKS-SIL", f"{data}: OKS-SIL {spent['OKS-SIL']:.3g} s, {quick} {spent[quick]:.3g} s")
-        )
+            best.append((wins, f"{data}: {words}"))
+        wins, words = against(spent, "OKS-SIL", ".3g", " s")
+        fast.append((wins, f"{data}: {words}"))
     place = "Section 6.1, Table 2"
     return [
         judged(place, "OKS-SIL makes the fewest mistakes on all data sets but w7a and cod-rna.", best, 6),
