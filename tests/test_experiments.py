@@ -17,11 +17,11 @@ import scipy.stats
 
 from kernelstream import KernelClassifier
 from kernelstream.experiments import run as runner
-from kernelstream.experiments.charts import figure_of
 from kernelstream.experiments.findings import judged, trend
 from kernelstream.experiments.plan import Cell, Outcome, Trial, Tuning
 from kernelstream.experiments.protocols import PROTOCOLS, all_experiments, play
 from kernelstream.experiments.published import PAPERS, _published, published
+from kernelstream.experiments.readings import figure_of
 from kernelstream.experiments.run import TrialError, reproduce, run_trials, tuning_trials
 from kernelstream.experiments.store import ResultsError, Store
 from kernelstream.experiments.streams import curve_rounds, make, pass_over, permuted

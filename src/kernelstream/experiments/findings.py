@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-from kernelstream.experiments.charts import Rows, figure_of
 from kernelstream.experiments.summary import Claim
 
-__all__ = ["Case", "against", "judged", "means", "swept", "trend"]
+__all__ = ["Case", "against", "judged", "trend", "verdict"]
 
 Case = tuple[bool, str]
 """Whether a claim holds in one case, and the figures that say so."""
 
 
 def judged(place: str, text: str, cases: Sequence[Case], wanted: int | None = None) -> Claim:
-    """A claim that holds if it does in all its cases, in part if in half of them or more.
+    """A claim with the figures of each case as evidence; see `verdict`.
 
     Args:
         place: in the paper.
@@ -28,29 +26,32 @@ def judged(place: str, text: str, cases: Sequence[Case], wanted: int | None = No
     >>> judged("Table 3", "A beats B.", [(True, "x: 1 < 2"), (False, "y: 4 > 3")])
     Claim(place='Table 3', text='A beats B.', verdict='holds in part', evidence='1 of 2: x: 1 < 2. Not: y: 4 > 3.')
     """
-    if not cases:
-        return Claim(place, text, "not run", "")
     held = [words for holds, words in cases if holds]
     broken = [words for holds, words in cases if not holds]
-    verdict: Literal["holds", "holds in part", "does not hold"] = "holds"
-    if broken:
-        verdict = "holds in part" if 2 * len(held) >= len(cases) else "does not hold"
     words = ". Not: ".join("; ".join(part) for part in (held, broken) if part)
     words = words if held else f"not: {words}"
     short = (
         f" ({wanted - len(cases)} more were not run)" if wanted is not None and len(cases) < wanted else ""
     )
-    return Claim(place, text, verdict, f"{len(held)} of {len(cases)}{short}: {words}.")
+    return verdict(
+        place, text, [holds for holds, _ in cases], f"{len(held)} of {len(cases)}{short}: {words}."
+    )
 
 
-def means(rows: Rows, measure: str, data: str, variant: str = "{}") -> dict[str, float]:
-    """The mean of a measure by label, on one data set and variant."""
-    found = {
-        label: figure_of(kept, measure)
-        for (name, label, at), kept in rows.items()
-        if (name, at) == (data, variant)
-    }
-    return {label: figure.mean for label, figure in found.items() if figure is not None}
+def verdict(place: str, text: str, held: Sequence[bool], evidence: str) -> Claim:
+    """A claim that holds if it does in all its cases, in part if in half of them or more; not run if there is no case.
+
+    >>> verdict("Figure 1", "warm is the fastest", [], "").verdict
+    'not run'
+    >>> verdict("Figure 1", "warm is the fastest", [True, False], "2 s, 3 s").verdict
+    'holds in part'
+    """
+    if not held:
+        return Claim(place, text, "not run", "")
+    part: Literal["holds in part", "does not hold"] = (
+        "holds in part" if 2 * sum(held) >= len(held) else "does not hold"
+    )
+    return Claim(place, text, "holds" if all(held) else part, evidence)
 
 
 def against(values: Mapping[str, float], name: str, style: str = ".2f", unit: str = "") -> Case:
@@ -62,16 +63,6 @@ def against(values: Mapping[str, float], name: str, style: str = ".2f", unit: st
     other = min((label for label in values if label != name), key=values.__getitem__)
     words = f"{name} {values[name]:{style}}{unit}, {other} {values[other]:{style}}{unit}"
     return values[name] < values[other], words
-
-
-def swept(rows: Rows, measure: str, data: str, label: str, symbol: str) -> list[tuple[Any, float]]:
-    """Values of what is varied with the mean of a measure, in order."""
-    found = []
-    for (name, who, variant), kept in rows.items():
-        at, figure = json.loads(variant).get(symbol), figure_of(kept, measure)
-        if (name, who) == (data, label) and at is not None and figure is not None:
-            found.append((at, figure.mean))
-    return sorted(found)
 
 
 def trend(

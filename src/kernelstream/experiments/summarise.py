@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kernelstream.experiments.charts import Rows, figure_of, variant_key
 from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS
 from kernelstream.experiments.published import PAPERS, explanation, published
+from kernelstream.experiments.readings import Rows, figure_of, variant_key
 from kernelstream.experiments.store import Store
 from kernelstream.experiments.summary import Entry, Figure, Paper, Section, Summary, Table
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream.experiments.plan import Cell, Experiment, Trial
-from kernelstream.experiments.protocols.kons_claims import charts, claims
+from kernelstream.experiments.protocols.kons_findings import charts, claims
 from kernelstream.experiments.protocols.kons_plays import PLAYS
 
 __all__ = ["PLAYS", "TABLES", "charts", "claims", "experiments"]

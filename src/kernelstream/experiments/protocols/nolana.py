@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernelstream.experiments.plan import Cell, Experiment, Trial, Tuning
-from kernelstream.experiments.protocols.nolana_claims import charts, claims
+from kernelstream.experiments.protocols.nolana_findings import charts, claims
 from kernelstream.experiments.protocols.nolana_plays import FOLDS, PLAYS, directions, dual_directions
 from kernelstream.stream.datasets import DATASETS
 

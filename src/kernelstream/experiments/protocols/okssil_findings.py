@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kernelstream.experiments.charts import Rows, across, curves, time_against
-from kernelstream.experiments.findings import against, judged, means, swept, trend
+from kernelstream.experiments.charts import across, curves, time_against
+from kernelstream.experiments.findings import against, judged, trend
+from kernelstream.experiments.readings import Rows, means, swept
 from kernelstream.experiments.summary import Chart, Claim
 
 __all__ = ["TABLES", "charts", "claims"]

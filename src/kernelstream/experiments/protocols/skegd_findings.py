@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kernelstream.experiments.charts import Rows, across, curves, figure_of, time_against
-from kernelstream.experiments.findings import Case, against, judged, means, swept, trend
+from kernelstream.experiments.charts import across, curves, time_against
+from kernelstream.experiments.findings import Case, against, judged, trend
 from kernelstream.experiments.published import published
+from kernelstream.experiments.readings import Rows, figure_of, means, swept
 from kernelstream.experiments.summary import Chart, Claim, Series
 
 __all__ = ["TABLES", "charts", "claims"]

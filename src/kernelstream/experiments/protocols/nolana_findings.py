@@ -9,15 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.experiments.protocols.readings import (
-    Results,
-    by_variant,
-    curve,
-    mean,
-    power,
-    series,
-    verdict,
-)
+from kernelstream.experiments.charts import curve_series, series
+from kernelstream.experiments.findings import verdict
+from kernelstream.experiments.readings import Rows, by_variant, curve, mean, power
 from kernelstream.experiments.summary import Chart, Claim, Series
 
 __all__ = ["charts", "claims"]
@@ -25,7 +19,7 @@ __all__ = ["charts", "claims"]
 Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def _labels(results: Results) -> Runs:
+def _labels(results: Rows) -> Runs:
     """Runs by label, of an experiment with one data set and nothing varied."""
     return {label: rows for (_, label, _), rows in results.items() if rows}
 
@@ -39,7 +33,7 @@ def _means(cells: Mapping[Any, Sequence[Mapping[str, Any]]], measure: str) -> di
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _table1(results: Results) -> list[Claim]:
+def _table1(results: Rows) -> list[Claim]:
     cells = by_variant(results, "usps", "NOLANA", "epsilon")
     accuracy, moves, seconds = (_means(cells, name) for name in ("accuracy", "moves", "seconds"))
     enough = {0, 50, 300} <= set(accuracy)
@@ -78,7 +72,7 @@ def _table1(results: Results) -> list[Claim]:
     ]
 
 
-def _figure1(results: Results) -> list[Claim]:
+def _figure1(results: Rows) -> list[Claim]:
     runs = _labels(results)
     seconds, accuracy = _means(runs, "seconds"), _means(runs, "accuracy")
     all_three = len(seconds) == 3
@@ -86,7 +80,9 @@ def _figure1(results: Results) -> list[Claim]:
     for name, rows in runs.items():
         found = curve(rows, "seconds")
         if found is not None:
-            late = [(t, s) for t, s in zip(*found, strict=True) if t >= found[0][-1] / 4]
+            late = [
+                (t, s) for t, s in zip(found[0], found[1].mean(axis=0), strict=True) if t >= found[0][-1] / 4
+            ]
             powers[name] = power(*zip(*late, strict=True))
     text = f"seconds for all rows: {_listed(seconds)}"
     return [
@@ -117,7 +113,7 @@ def _figure1(results: Results) -> list[Claim]:
     ]
 
 
-def _figure2(results: Results) -> list[Claim]:
+def _figure2(results: Rows) -> list[Claim]:
     accuracy = _means(_labels(results), "accuracy")
     both = len(accuracy) == 2
     return [
@@ -130,7 +126,7 @@ def _figure2(results: Results) -> list[Claim]:
     ]
 
 
-def _figure3(results: Results) -> list[Claim]:
+def _figure3(results: Rows) -> list[Claim]:
     claims = []
     for other in ("NOGD", "FOGD"):
         held: list[bool] = []
@@ -152,7 +148,7 @@ def _figure3(results: Results) -> list[Claim]:
     return claims
 
 
-def _columns(results: Results, accuracy: str, rmse: str) -> dict[tuple[str, str], dict[str, float]]:
+def _columns(results: Rows, accuracy: str, rmse: str) -> dict[tuple[str, str], dict[str, float]]:
     """Figures by data set and loss, then learner; errors are negated, so that more is better."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for (data, label, variant), rows in results.items():
@@ -182,7 +178,7 @@ def _best(place: str, text: str, columns: dict[tuple[str, str], dict[str, float]
     return made
 
 
-def _table2(results: Results) -> list[Claim]:
+def _table2(results: Rows) -> list[Claim]:
     columns = _columns(results, "accuracy", "rmse")
     last = _columns(results, "accuracy_last_tenth", "rmse_last_tenth")
     ahead = [figures["NOLANA"] > figures["NOGD"] for figures in columns.values()]
@@ -200,14 +196,14 @@ def _table2(results: Results) -> list[Claim]:
     ]
 
 
-def _figure4(results: Results) -> list[Claim]:
+def _figure4(results: Rows) -> list[Claim]:
     held, said = [], []
     for (data, label, variant), rows in results.items():
         loss = json.loads(variant)["loss"]
         found = curve(rows, "rmse" if loss == "squared" else "accuracy")
         if found is None:
             continue
-        values = np.array(found[1]) * (-1 if loss == "squared" else 1)
+        values = found[1].mean(axis=0) * (-1 if loss == "squared" else 1)
         held.append(bool(values[-1] > values[len(values) // 4]))
         if not held[-1]:
             said.append(f"{label} on {data} ({loss})")
@@ -232,7 +228,7 @@ _CLAIMS = {
 }
 
 
-def claims(experiment: str, results: Results) -> list[Claim]:
+def claims(experiment: str, results: Rows) -> list[Claim]:
     """The paper's claims that an experiment tests, with verdicts.
 
     >>> claims("nolana-figure2", {})[0].verdict
@@ -241,16 +237,16 @@ def claims(experiment: str, results: Results) -> list[Claim]:
     return _CLAIMS[experiment](results)
 
 
-def _curves(results: Results, data: str | None, variant: str | None, measure: str) -> list[Series]:
-    made = []
-    for (d, label, v), rows in results.items():
-        found = curve(rows, measure) if data in (None, d) and variant in (None, v) else None
-        if found is not None:
-            made.append(Series(label, *found))
-    return made
+def _curves(results: Rows, data: str | None, variant: str | None, measure: str) -> list[Series]:
+    made = [
+        curve_series(label, rows, measure)
+        for (d, label, v), rows in results.items()
+        if data in (None, d) and variant in (None, v)
+    ]
+    return [one for one in made if one]
 
 
-def charts(experiment: str, results: Results) -> list[Chart]:
+def charts(experiment: str, results: Rows) -> list[Chart]:
     """The paper's figures; only those with something to show.
 
     >>> charts("nolana-figure3", {})

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernelstream.experiments.protocols.readings import Results, Row, by_variant, mean, power, series, verdict
+from kernelstream.experiments.charts import series
+from kernelstream.experiments.findings import verdict
+from kernelstream.experiments.readings import Row, Rows, by_variant, power, swept
 from kernelstream.experiments.summary import Chart, Claim
 
 __all__ = ["charts", "claims"]
@@ -22,13 +24,11 @@ TITLES = {
 }
 
 
-def _means(results: Results, data: str, label: str, measure: str) -> dict[int, float]:
-    cells = by_variant(results, data, label, "T")
-    found = {T: mean(rows, measure) for T, rows in cells.items()}
-    return {T: value for T, value in found.items() if value is not None}
+def _means(results: Rows, data: str, label: str, measure: str) -> dict[int, float]:
+    return dict(swept(results, measure, data, label, "T"))
 
 
-def _rows(results: Results, streams: Sequence[str], labels: Sequence[str]) -> list[Row]:
+def _rows(results: Rows, streams: Sequence[str], labels: Sequence[str]) -> list[Row]:
     cells = [by_variant(results, data, label, "T") for data in streams for label in labels]
     return [row for cell in cells for rows in cell.values() for row in rows]
 
@@ -39,7 +39,7 @@ def _late_power(figures: Mapping[int, float]) -> float | None:
     return power([T for T, _ in late], [value for _, value in late]) if len(late) == 4 else None
 
 
-def _powers(results: Results, label: str, measure: str, streams: Sequence[str]) -> dict[str, float]:
+def _powers(results: Rows, label: str, measure: str, streams: Sequence[str]) -> dict[str, float]:
     found = {data: _late_power(_means(results, data, label, measure)) for data in streams}
     return {data: p for data, p in found.items() if p is not None}
 
@@ -54,7 +54,7 @@ def _under(rows: Sequence[Row], upper: str, lower: str = "regret") -> tuple[list
     return [a <= b for a, b in pairs], max((a / b for a, b in pairs), default=0.0)
 
 
-def _regret(results: Results) -> list[Claim]:
+def _regret(results: Rows) -> list[Claim]:
     kons = _rows(results, STREAMS, ["KONS", "KONS, alpha 1"])
     under, used = _under(kons, "bound")
     under_effective, used_effective = _under(kons, "bound_effective")
@@ -145,7 +145,7 @@ def _regret(results: Results) -> list[Claim]:
     ]
 
 
-def _dictionary(results: Results) -> list[Claim]:
+def _dictionary(results: Rows) -> list[Claim]:
     practice, theory = "KORS, beta 2", "KORS, beta of Theorem 2"
     runs = _rows(results, EASY, [practice, theory])
     lemma = [row["measures"] for row in runs]
@@ -218,7 +218,7 @@ def _dictionary(results: Results) -> list[Claim]:
     ]
 
 
-def claims(experiment: str, results: Results) -> list[Claim]:
+def claims(experiment: str, results: Rows) -> list[Claim]:
     """The paper's claims that an experiment tests, with verdicts.
 
     >>> {claim.verdict for claim in claims("kons-regret", {})}
@@ -232,7 +232,7 @@ def _chart(
     data: str,
     caption: str,
     y_label: str,
-    results: Results,
+    results: Rows,
     lines: Mapping[str, tuple[str, str]],
 ) -> Chart:
     made: list[Any] = [
@@ -252,7 +252,7 @@ def _chart(
     )
 
 
-def charts(experiment: str, results: Results) -> list[Chart]:
+def charts(experiment: str, results: Rows) -> list[Chart]:
     """Regret or dictionary by the length of the stream; only those with something to show.
 
     >>> charts("kons-regret", {})
