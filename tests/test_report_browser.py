@@ -414,7 +414,7 @@ def test_drawings_and_numbers_can_be_saved(page, summary, tmp_path):
     entries = summary.papers[0].sections[0].tables[0].entries
     assert [row["learner"] for row in rows] == [entry.label for entry in entries]
     assert [row["explanation"] for row in rows] == [entry.explanation for entry in entries]
-    means = [float(row["all rounds"]) if row["all rounds"] else None for row in rows]
+    means = [float(row["ours_mean"]) if row["ours_mean"] else None for row in rows]
     assert means == [entry.ours and entry.ours.mean for entry in entries]
     assert [json.loads(row["settings"]) for row in rows] == [entry.settings for entry in entries]
 
