@@ -237,7 +237,10 @@ def test_it_is_written_wholly_or_not_at_all(summary, text, tmp_path, monkeypatch
 
 def test_the_page_s_files_are_small_and_lie_in_the_package():
     folder = Path(page.__globals__["__file__"]).parent
-    lines = {name: (folder / name).read_text().count("\n") for name in ("page.js", "page.css", "page.html")}
+    lines = {
+        name: (folder / name).read_text(encoding="utf-8").count("\n")
+        for name in ("page.js", "page.css", "page.html")
+    }
     assert lines["page.js"] < 500
     assert lines["page.css"] < 300
 

@@ -442,7 +442,12 @@
       ]),
     ])));
     save.title = "the numbers of this table, and more";
-    box.querySelector(".scroll").after(html("div", { class: "tools" }, save));
+    const scroll = box.querySelector(".scroll");
+    const whole = button("whole table", false, () => {
+      whole.setAttribute("aria-pressed", scroll.classList.toggle("whole"));
+    });
+    whole.hidden = scroll.scrollHeight <= scroll.clientHeight;
+    scroll.after(html("div", { class: "tools" }, whole, save));
   }
 
   // ---- light and dark ----
