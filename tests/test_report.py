@@ -10,6 +10,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelstream.experiments.report import looks, page, pictures, write_page, write_pictures
@@ -185,6 +186,17 @@ def test_huge_and_infinite_differences_are_shown():
     assert "+1234 s.e." in text
     assert "0.0 s.e." in text
     assert "−0.0" not in text
+
+
+def test_numbers_may_be_numpy_s_and_settings_of_any_kind():
+    settings = {"eta": np.float64(0.5), "averaged": True, "kernel": "a<b", "bound": None, "grid": [1, 2]}
+    entry = Entry(
+        "d", "l", {}, Figure(np.float64(12.5), np.float64(0.5), 3), verdict="no figure", settings=settings
+    )
+    text = page(one([entry]))
+    assert '<data value="12.5">12.50</data>' in text
+    for shown in ("0.5", "True", "a&lt;b", "None", "[1, 2]"):
+        assert f"<dd>{shown}</dd>" in text
 
 
 def test_higher_can_be_better():
