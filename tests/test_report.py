@@ -10,6 +10,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelstream.experiments.report import looks, page, pictures, write_page, write_pictures
@@ -187,6 +188,17 @@ def test_huge_and_infinite_differences_are_shown():
     assert "−0.0" not in text
 
 
+def test_numbers_may_be_numpy_s_and_settings_of_any_kind():
+    settings = {"eta": np.float64(0.5), "averaged": True, "kernel": "a<b", "bound": None, "grid": [1, 2]}
+    entry = Entry(
+        "d", "l", {}, Figure(np.float64(12.5), np.float64(0.5), 3), verdict="no figure", settings=settings
+    )
+    text = page(one([entry]))
+    assert '<data value="12.5">12.50</data>' in text
+    for shown in ("0.5", "True", "a&lt;b", "None", "[1, 2]"):
+        assert f"<dd>{shown}</dd>" in text
+
+
 def test_higher_can_be_better():
     entry = Entry("d", "a", {}, Figure(95.0, 1.0, 9), None, Figure(90.0, 1.0, 9), 5.0, None, "better", "E")
     assert '<td class="better-2">' in page(one([entry], lower_is_better=False))
@@ -237,7 +249,10 @@ def test_it_is_written_wholly_or_not_at_all(summary, text, tmp_path, monkeypatch
 
 def test_the_page_s_files_are_small_and_lie_in_the_package():
     folder = Path(page.__globals__["__file__"]).parent
-    lines = {name: (folder / name).read_text().count("\n") for name in ("page.js", "page.css", "page.html")}
+    lines = {
+        name: (folder / name).read_text(encoding="utf-8").count("\n")
+        for name in ("page.js", "page.css", "page.html")
+    }
     assert lines["page.js"] < 500
     assert lines["page.css"] < 300
 

@@ -241,6 +241,9 @@ def test_the_first_column_and_the_heads_stay_in_view(open_page):
     head = box.locator("tbody tr.paper th").nth(4).bounding_box()
     assert abs(head["x"] - left["x"]) < 3
     assert abs(box.locator("thead").bounding_box()["y"] - left["y"]) < 3
+    assert left["height"] < 844
+    page.get_by_role("button", name="whole table").first.click()
+    assert box.evaluate("it => it.scrollHeight - it.clientHeight") == 0
 
 
 # ---- charts ----
@@ -394,7 +397,7 @@ def test_drawings_and_numbers_can_be_saved(page, summary, tmp_path):
         page.locator(f"{LINE} button", has_text="save SVG").click()
     got.value.save_as(tmp_path / "a.svg")
     assert got.value.suggested_filename == "skegd-figure2-german.numer.svg"
-    drawing = (tmp_path / "a.svg").read_text()
+    drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "var(" not in drawing
     assert drawing.count("rgb(0, 114, 178)") > 3
     assert all(name in drawing for name in LEARNERS)
@@ -407,14 +410,14 @@ def test_drawings_and_numbers_can_be_saved(page, summary, tmp_path):
     values = [float(row["mistakes so far, %"]) for row in rows if row["series"] == "SkeGD"]
     assert values == chart.series[5].y
     with page.expect_download() as got:
-        page.locator(".table button").first.click()
+        page.locator(".table button", has_text="save CSV").first.click()
     got.value.save_as(tmp_path / "t.csv")
     with open(tmp_path / "t.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     entries = summary.papers[0].sections[0].tables[0].entries
     assert [row["learner"] for row in rows] == [entry.label for entry in entries]
     assert [row["explanation"] for row in rows] == [entry.explanation for entry in entries]
-    means = [float(row["all rounds"]) if row["all rounds"] else None for row in rows]
+    means = [float(row["ours_mean"]) if row["ours_mean"] else None for row in rows]
     assert means == [entry.ours and entry.ours.mean for entry in entries]
     assert [json.loads(row["settings"]) for row in rows] == [entry.settings for entry in entries]
 

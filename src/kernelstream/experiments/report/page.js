@@ -23,7 +23,7 @@
     const made = document.createElementNS(SVG, tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
     if (text) made.textContent = text;
-    parent.append(made);
+    parent?.append(made);
     return made;
   }
 
@@ -73,7 +73,9 @@
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
     const found = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(Number((k * step).toPrecision(12)));
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) {
+      found.push(Number((k * step).toPrecision(12))); // 0.3, not 0.30000000000000004
+    }
     return found;
   }
 
@@ -127,8 +129,7 @@
     const positive = (axis) => series.every((one) => one.points.every((point) => point[axis] > 0));
 
     function swatch(one) {
-      const made = document.createElementNS(SVG, "svg");
-      for (const [name, value] of Object.entries({ class: "swatch", viewBox: "-13 -7 26 14", "aria-hidden": "true", style: style(one) })) made.setAttribute(name, value);
+      const made = draw(null, "svg", { class: "swatch", viewBox: "-13 -7 26 14", "aria-hidden": "true", style: style(one) });
       key(made, one);
       return made;
     }
@@ -184,14 +185,17 @@
       button("save SVG", null, () => download(`${fileName(chart.id)}.svg`, "image/svg+xml", picture())),
       button("save CSV", null, () => download(`${fileName(chart.id)}.csv`, "text/csv", csv([
         ["series", "point", chart.x_label, chart.y_label, "spread"],
-        ...chart.series.flatMap((one) => one.x.map((x, k) => [one.name, one.names?.[k], bars ? chart.categories[x] : x, one.y[k], one.spread?.[k]])),
+        ...chart.series.flatMap((one) => one.x.map((x, k) => [
+          one.name, one.names?.[k], bars ? chart.categories[x] : x, one.y[k], one.spread?.[k],
+        ])),
       ]))),
     );
     tools.lastChild.title = "the numbers of this chart";
 
-    const plot = html("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${chart.title}: left and right arrow keys read out values` });
-    const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("role", "img");
+    const plot = html("div", {
+      class: "plot", tabindex: "0", role: "group", "aria-label": `${chart.title}: left and right arrow keys read out values`,
+    });
+    const svg = draw(null, "svg", { role: "img" });
     const tip = html("div", { class: "tip", role: "status" });
     plot.append(svg, tip);
     figure.querySelector(".drawing").replaceChildren(legend, plot, tools);
@@ -205,10 +209,11 @@
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.setAttribute("height", height);
       draw(svg, "title", {}, chart.title);
-      draw(svg, "desc", {}, `${chart.y_label} against ${chart.x_label}${log.y ? ", logarithmic" : ""}. Series: ${shown().map((one) => one.name).join(", ")}. The numbers are in the table below.`);
+      draw(svg, "desc", {}, `${chart.y_label} against ${chart.x_label}. Series: ${shown().map((one) => one.name).join(", ")}. `
+        + "The numbers are in the table below.");
 
       const points = shown().flatMap((one) => one.points);
-      const below = (point) => (bars && point.y >= 0 ? point.y : point.y - point.spread); // bars that stand on 0 keep it below them
+      const below = (point) => (bars && point.y >= 0 ? point.y : point.y - point.spread); // bars stand on zero
       const ys = points.flatMap((point) => [below(point), point.y + point.spread]).filter((y) => !log.y || y > 0);
       const [lowY, highY] = bounds(ys, log.y, bars ? 0.05 : 0.04, bars);
       const [lowX, highX] = bars ? [-0.5, chart.categories.length - 0.5]
@@ -243,12 +248,14 @@
           const half = show(value).length * 3.6;
           if (x(value) - half < last + 6) continue;
           last = x(value) + half;
-          draw(svg, "text", { x: Math.min(x(value), width - half), y: bottom + 18, "text-anchor": "middle", class: "tick-x" }, show(value));
+          const label = { x: Math.min(x(value), width - half), y: bottom + 18, "text-anchor": "middle", class: "tick-x" };
+          draw(svg, "text", label, show(value));
         }
       }
       draw(svg, "path", { class: "axis", d: `M${left} ${bottom}H${right}` });
       draw(svg, "text", { x: 0, y: 14 }, `${chart.y_label}${log.y ? " (log)" : ""}`);
-      draw(svg, "text", { x: right, y: height - 6, "text-anchor": "end" }, `${chart.x_label}${log.x && !bars ? " (log)" : ""} →`);
+      const named = { x: right, y: height - 6, "text-anchor": "end" };
+      draw(svg, "text", named, `${chart.x_label}${log.x && !bars ? " (log)" : ""} →`);
 
       const clamp = (value) => Math.max(top, Math.min(bottom, value));
       const yOf = (value) => (log.y && value <= 0 ? bottom : clamp(y(value)));
@@ -256,9 +263,14 @@
         const group = draw(svg, "g", { style: style(one), "data-series": one.index });
         if (bars) drawBars(group, one, x, yOf);
         else if (chart.kind === "line") drawLine(group, one, x, yOf);
-        else for (const point of one.points) drawPoint(group, one, x(point.x), point, yOf);
+        else {
+          for (const point of one.points) {
+            whisker(group, x(point.x), point, yOf);
+            mark(group, one, x(point.x), point, yOf);
+          }
+        }
       }
-      point();
+      showCursor();
     }
 
     function whisker(group, at, point, yOf) {
@@ -267,9 +279,9 @@
       draw(group, "path", { class: "whisker", d: `M${at} ${low}V${high}M${at - 3} ${low}h6M${at - 3} ${high}h6` });
     }
 
-    function drawPoint(group, one, at, point, yOf) {
-      whisker(group, at, point, yOf);
-      draw(group, "path", { class: "marker", d: marker(one), transform: `translate(${at} ${yOf(point.y)}) scale(${bars ? 1 : 1.3})` });
+    function mark(group, one, at, point, yOf) {
+      const transform = `translate(${at} ${yOf(point.y)}) scale(${chart.kind === "scatter" ? 1.3 : 1})`;
+      draw(group, "path", { class: "marker", d: marker(one), transform });
     }
 
     function drawLine(group, one, x, yOf) {
@@ -283,7 +295,7 @@
       draw(group, "path", { class: "curve" + dashed(one), d: `M${line(points, (point) => point.y)}` });
       const every = points.length > 12 ? Math.ceil(points.length / 6) : 1; // few markers, not above each other
       points.forEach((point, k) => {
-        if ((k + one.index * 2) % every === 0) draw(group, "path", { class: "marker", d: marker(one), transform: `translate(${x(point.x)} ${yOf(point.y)})` });
+        if ((k + one.index * 2) % every === 0) mark(group, one, x(point.x), point, yOf);
       });
     }
 
@@ -294,15 +306,19 @@
       for (const point of one.points) {
         const from = x(point.x) + (visible.indexOf(one) - visible.length / 2) * wide;
         const [low, high] = [log.y ? view.bottom : yOf(0), yOf(point.y)];
-        draw(group, "rect", { class: "rect", x: from + 1, y: Math.min(low, high), width: Math.max(1, wide - 2), height: Math.max(0.5, Math.abs(low - high)) });
-        if (wide > 9) drawPoint(group, one, from + wide / 2, point, yOf);
-        else whisker(group, from + wide / 2, point, yOf);
+        const [top, tall] = [Math.min(low, high), Math.max(0.5, Math.abs(low - high))];
+        draw(group, "rect", { class: "rect", x: from + 1, y: top, width: Math.max(1, wide - 2), height: tall });
+        whisker(group, from + wide / 2, point, yOf);
+        if (wide > 9) mark(group, one, from + wide / 2, point, yOf);
       }
     }
 
     // -- the cursor: what can be pointed at, from left to right
     function places() {
-      if (chart.kind === "scatter") return shown().flatMap((one) => one.points.map((point) => ({ one, point }))).sort((a, b) => a.point.x - b.point.x || a.point.y - b.point.y);
+      if (chart.kind === "scatter") {
+        const found = shown().flatMap((one) => one.points.map((point) => ({ one, point })));
+        return found.sort((a, b) => a.point.x - b.point.x || a.point.y - b.point.y);
+      }
       return [...new Set(shown().flatMap((one) => one.points.map((point) => point.x)))].sort((a, b) => a - b);
     }
 
@@ -313,11 +329,11 @@
       let best = null, least = chart.kind === "scatter" ? 48 : Infinity;
       for (const place of places()) if (far(place, px, py) < least) [best, least] = [place, far(place, px, py)];
       at = best;
-      point();
+      showCursor();
     }
 
     /** Shows the cursor and the tooltip where `at` is. */
-    function point() {
+    function showCursor() {
       svg.querySelector(".pointer")?.remove();
       tip.replaceChildren();
       if (at === null || !view) return;
@@ -342,9 +358,9 @@
       }
       const list = html("ul");
       for (const [one, name, value, spread] of rows) {
-        const shownValue = value === "" ? "" : show(value) + (spread ? ` ± ${show(spread, 2)}` : "");
-        list.append(html("li", {}, one ? swatch(one) : "", html("span", {}, name), html("b", { "data-value": value }, shownValue)));
-        if (!one) list.lastChild.prepend(html("i"));
+        const text = value === "" ? "" : show(value) + (spread ? ` ± ${show(spread, 2)}` : "");
+        const number = html("b", { "data-value": value }, text); // the exact value, too
+        list.append(html("li", {}, one ? swatch(one) : html("i"), html("span", {}, name), number));
       }
       tip.append(html("strong", {}, title), list);
       const leftHalf = px < (left + right) / 2;
@@ -354,7 +370,7 @@
       tip.style.right = beside && !leftHalf ? `${plot.clientWidth - px + 14}px` : "";
     }
 
-    function leave() { at = null; point(); }
+    function leave() { at = null; showCursor(); }
     function pointed(event) {
       const box = plot.getBoundingClientRect();
       move(event.clientX - box.left, event.clientY - box.top);
@@ -371,13 +387,13 @@
       if (to === undefined || !found.length) return;
       event.preventDefault();
       at = found[Math.max(0, Math.min(found.length - 1, to))];
-      point();
+      showCursor();
     });
 
     // -- the drawing as a file of its own: colours written out, the legend below
     function picture() {
       at = null;
-      point();
+      showCursor();
       const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
       let [x, line] = [12, 0];
       const keys = draw(svg, "g");
@@ -389,18 +405,21 @@
         draw(group, "text", { x: 19, y: 4 }, one.name);
         x += wide;
       }
+      const written = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
       const copy = svg.cloneNode(true);
       const originals = svg.querySelectorAll("*");
       copy.querySelectorAll("*").forEach((element, k) => {
         const computed = getComputedStyle(originals[k]);
-        for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"]) element.setAttribute(name, computed.getPropertyValue(name));
+        for (const name of written) element.setAttribute(name, computed.getPropertyValue(name));
         element.removeAttribute("style");
         element.removeAttribute("class");
       });
       keys.remove();
       const full = height + 32 + line * 20;
-      for (const [name, value] of Object.entries({ xmlns: SVG, width, height: full, viewBox: `0 0 ${width} ${full}` })) copy.setAttribute(name, value);
-      copy.insertBefore(draw(copy, "rect", { width, height: full, fill: getComputedStyle(document.body).backgroundColor }), copy.children[2]);
+      const outer = { xmlns: SVG, width, height: full, viewBox: `0 0 ${width} ${full}` };
+      for (const [name, value] of Object.entries(outer)) copy.setAttribute(name, value);
+      const ground = draw(null, "rect", { width, height: full, fill: getComputedStyle(document.body).backgroundColor });
+      copy.insertBefore(ground, copy.children[2]); // behind everything, after title and description
       return new XMLSerializer().serializeToString(copy);
     }
 
@@ -413,15 +432,22 @@
     const [p, s, t] = box.dataset.table.split(".").map(Number);
     const section = summary.papers[p].sections[s];
     const table = section.tables[t];
-    const figure = (it) => [it?.mean, it?.std, it?.n];
+    const plain = ["errors", "errors_without_warmup", "verdict", "seconds", "paper_seconds", "explanation"];
+    const figures = ["paper", "ours", "without_warmup"].flatMap((kind) => ["mean", "std", "n"].map((part) => [kind, part]));
     const save = button("save CSV", null, () => download(`${fileName(section.name)}-${t + 1}.csv`, "text/csv", csv([
-      ["learner", "data", "variant", "measure", "paper", "paper std", "paper runs", "all rounds", "std", "runs", "without warm-up", "its std", "its runs",
-        "standard errors off", "without warm-up", "verdict", "seconds", "paper seconds", "settings", "explanation"],
-      ...table.entries.map((it) => [it.label, it.data, JSON.stringify(it.variant), table.measure, ...figure(it.paper), ...figure(it.ours), ...figure(it.without_warmup),
-        it.errors, it.errors_without_warmup, it.verdict, it.seconds, it.paper_seconds, JSON.stringify(it.settings), it.explanation]),
+      ["learner", "data", "variant", "measure", ...figures.map((names) => names.join("_")), ...plain, "settings"],
+      ...table.entries.map((it) => [
+        it.label, it.data, JSON.stringify(it.variant), table.measure,
+        ...figures.map(([kind, part]) => it[kind]?.[part]), ...plain.map((name) => it[name]), JSON.stringify(it.settings),
+      ]),
     ])));
     save.title = "the numbers of this table, and more";
-    box.querySelector(".scroll").after(html("div", { class: "tools" }, save));
+    const scroll = box.querySelector(".scroll");
+    const whole = button("whole table", false, () => {
+      whole.setAttribute("aria-pressed", scroll.classList.toggle("whole"));
+    });
+    whole.hidden = scroll.scrollHeight <= scroll.clientHeight;
+    scroll.after(html("div", { class: "tools" }, whole, save));
   }
 
   // ---- light and dark ----

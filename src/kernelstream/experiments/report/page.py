@@ -108,12 +108,13 @@ def _minus(text: str) -> str:
 
 def _number(value: Any) -> str:
     """A setting or a chart's number, in six digits."""
-    return _minus(f"{value:.6g}") if isinstance(value, int | float) else str(value)
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return _minus(f"{value:.6g}") if plain else str(value)
 
 
 def _data(value: float, shown: str) -> str:
     """A number as shown, which carries the number as it is."""
-    return f'<data value="{value!r}">{_minus(shown)}</data>'
+    return f'<data value="{float(value)!r}">{_minus(shown)}</data>'
 
 
 def _figure(figure: Figure, decimals: int) -> str:
@@ -141,7 +142,7 @@ def _decimals(table: Table) -> int:
 
 
 def _seconds(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{_data(seconds, f'{seconds:.3g}')} s"
+    return "" if seconds is None else f"{_data(seconds, f'{seconds:.3g}')} s"
 
 
 def _settings(settings: dict[str, Any]) -> str:
@@ -396,8 +397,8 @@ def _verdict(entry: Entry, notes: dict[str, int], name: str) -> str:
     facts = [
         ("runs", f"{entry.ours.n}" if entry.ours else ""),
         ("paper’s runs", f"{entry.paper.n}" if entry.paper else ""),
-        ("time", _seconds(entry.seconds) if entry.seconds is not None else ""),
-        ("paper’s time", _seconds(entry.paper_seconds) if entry.paper_seconds is not None else ""),
+        ("time", _seconds(entry.seconds)),
+        ("paper’s time", _seconds(entry.paper_seconds)),
         *((key, escape(_number(value))) for key, value in entry.settings.items()),
     ]
     listed = "".join(f"<div><dt>{escape(key)}</dt><dd>{value}</dd></div>" for key, value in facts if value)
