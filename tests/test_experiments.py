@@ -102,7 +102,7 @@ def test_every_plan_is_sound(quick: bool) -> None:
             json.dumps(cell.trial.key)
             assert any(cell.trial.play in protocol.PLAYS for protocol in PROTOCOLS.values())
     if not quick:
-        assert all(len(c.seeds) == 20 for c in known["skegd-table3"].cells)
+        assert {len(c.seeds) for c in known["skegd-table3"].cells if "default" not in c.name} == {20}
 
 
 def test_every_published_figure_has_its_cell() -> None:
@@ -283,10 +283,18 @@ def test_finished_work_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Monke
     assert played == []
     reproduce(cells(seeds=5), tmp_path, jobs=1)
     assert [trial.seed for trial in played] == [4, 4, 4]
-    played.clear()
+    before = (tmp_path / "results.jsonl").read_bytes()
     monkeypatch.setattr(runner, "version", lambda _: "another")
-    reproduce(cells(), tmp_path, jobs=1)
-    assert len(played) == 4 + 3 * 4
+    with pytest.raises(ResultsError, match="holds results of version .* and this is another: choose another folder"):
+        reproduce(cells(), tmp_path, jobs=1)
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+
+
+def test_a_figure_that_is_not_finite_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "play", lambda trial: Outcome({"mistakes": float("inf")}, 0.1))
+    with pytest.raises(TrialError, match="1 trials failed.*not finite"):
+        reproduce([Cell("a", NOGD_TRIAL, range(1))], tmp_path, jobs=1)
+    assert not Store(tmp_path).results
 
 
 def test_a_trial_that_fails_is_told_at_the_end(tmp_path: Path) -> None:
@@ -304,7 +312,7 @@ def test_progress_goes_from_nothing_to_all(tmp_path: Path) -> None:
     shares = [share for _, share, _ in told]
     assert shares[0] == 0
     assert shares == sorted(shares)
-    assert shares[-1] > 0.7  # two cells of the plan share their trials
+    assert shares[-1] == pytest.approx(1)
     assert np.isfinite([left for _, _, left in told[1:]]).all()
 
 
@@ -413,7 +421,10 @@ def fake(folder: Path, shift: dict[str, float]) -> Store:
             if cell.trial.data != "german.numer" or cell.name not in shift:
                 continue
             for point, trial in cell.tuning.trials() if cell.tuning else ():
-                store.add(trial, Outcome({"mistakes": point.get("eta", 0.0)}, 0.1), "1", "v3")
+                liked = point.get("eta", 0.0)
+                store.add(
+                    trial, Outcome({"mistakes": liked, "mistakes_without_warmup": -liked}, 0.1), "1", "v3"
+                )
             figure = published("skegd-table3", cell.trial.data, cell.name, {}, "mistakes")[0]
             for trial in cell.trials(store.results) or []:
                 sign = 1 if trial.seed % 2 else -1
@@ -438,9 +449,11 @@ def test_verdicts(tmp_path: Path) -> None:
     assert entries["Projectron"].verdict == "worse"
     assert entries["NOGD"].verdict == "reproduced without warm-up"
     assert entries["NOGD"].settings["eta"] == 1e-05  # the fake tuning likes small steps
+    assert entries["NOGD, tuned without warm-up"].paper == entries["NOGD"].paper
+    assert entries["NOGD, tuned without warm-up"].ours is None  # the fake tuning likes other steps there
     assert entries["SkeGD"].verdict == "not run"
     assert entries["kernelstream's default"].paper is None
-    assert paper.sections[0].complete == "80 of 1,440 runs"
+    assert paper.sections[0].complete == "80 of 1,640 runs"
 
 
 def test_claims_are_judged_by_their_cases() -> None:

@@ -46,7 +46,8 @@ def test_accuracy_is_that_of_the_estimator(data):
     assert outcome.measures["accuracy_without_warmup"] == pytest.approx(100 - np.sum(~right[warm:]) / 4)
     assert outcome.measures["moves"] == model.learner_.n_moves > 10
     rounds = np.array(outcome.curve["rounds"])
-    assert outcome.curve["accuracy"] == pytest.approx((100 * np.cumsum(right)[rounds - 1] / rounds).tolist())
+    expected = 100 * np.cumsum(right)[rounds - 1] / rounds
+    np.testing.assert_allclose(outcome.curve["accuracy"], expected, atol=1e-4)
     assert len(outcome.seconds_curve) == len(rounds)
     assert outcome.found == {"bandwidth": bandwidth}
 
@@ -299,7 +300,7 @@ def test_table2_verdicts():
     """More accuracy is better, and less error."""
     assert verdicts("nolana-table2", table2(85.0, 4.0)) == ["holds"] * 3
     assert verdicts("nolana-table2", table2(70.0, 6.0)) == ["does not hold"] * 3
-    assert verdicts("nolana-table2", table2(70.0, 4.0)) == ["holds in part"] * 3
+    assert verdicts("nolana-table2", table2(70.0, 4.0)) == ["holds in part", "holds in part", "does not hold"]
     assert verdicts("nolana-figure4", table2(85.0, 4.0)) == ["holds"]
     assert len(nolana.charts("nolana-figure4", table2(85.0, 4.0))) == 3
 

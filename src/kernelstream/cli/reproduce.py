@@ -17,7 +17,7 @@ from kernelstream.cli.arguments import UsageError
 from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS, all_experiments
 from kernelstream.experiments.report import write_page, write_pictures
-from kernelstream.experiments.run import Progress
+from kernelstream.experiments.run import Progress, TrialError
 from kernelstream.experiments.run import reproduce as run
 from kernelstream.experiments.store import Store
 from kernelstream.experiments.streams import source_of
@@ -37,16 +37,19 @@ def reproduce(arguments: argparse.Namespace) -> int:
     experiments = chosen(arguments.experiments, all_experiments(arguments.quick))
     folder = Path(arguments.out or ("reproduction-quick" if arguments.quick else "reproduction"))
     cells = present([cell for experiment in experiments.values() for cell in experiment.cells])
-    stopped = False
+    stopped: KeyboardInterrupt | TrialError | None = None
     try:
         with _progress() as tell:
-            store = run(cells, folder, jobs=arguments.jobs, tell=tell)
-    except KeyboardInterrupt:
-        stopped, store = True, Store(folder)
+            run(cells, folder, jobs=arguments.jobs, tell=tell)
+    except (KeyboardInterrupt, TrialError) as why:
+        stopped = why
+    store = Store(folder)
     summary = summarise(experiments, store, _made(arguments, store))
     write_page(summary, folder / "report.html")
     pictures = importlib.util.find_spec("matplotlib") and write_pictures(summary, folder / "pictures")
     _print(summary, folder, pictures or [])
+    if isinstance(stopped, TrialError):
+        raise stopped
     if stopped:
         print("stopped: what is done is kept, and the same command goes on", file=sys.stderr)
     return 130 if stopped else 0

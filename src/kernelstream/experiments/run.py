@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from kernelstream._core import LEVEL
 from kernelstream.experiments.plan import Cell, Outcome, Trial
 from kernelstream.experiments.protocols import play
-from kernelstream.experiments.store import Store
+from kernelstream.experiments.store import ResultsError, Store
 
 __all__ = ["Progress", "TrialError", "reproduce"]
 
@@ -62,22 +63,26 @@ def reproduce(
     """
     with Store(folder) as store:
         release = version("kernelstream")
-        for id in [id for id, row in store.results.items() if row["version"] != release]:
-            del store.results[id]  # made by another version: not the same work
+        if others := {row["version"] for row in store.results.values()} - {release}:
+            raise ResultsError(
+                f"{folder} holds results of version {', '.join(sorted(others))}, and this is {release}: choose another folder"
+            )
         watch = _Watch(cells, store, tell)
         failed: list[str] = []
         for stage in ("tuning", "running"):
             trials = tuning_trials(cells) if stage == "tuning" else run_trials(cells, store)
             for trial, outcome in _played(_missing(trials, store), jobs):
+                if isinstance(outcome, Outcome) and not np.isfinite(list(outcome.measures.values())).all():
+                    outcome = "a figure is not finite"
                 if isinstance(outcome, Outcome):
                     store.add(trial, outcome, release, LEVEL)
                 else:
                     failed.append(f"{trial.learner} on {trial.data}, seed {trial.seed}: {outcome}")
                 watch.saw(stage, trial)
-        if failed:
-            raise TrialError(f"{len(failed)} trials failed, the others are kept; the first: {failed[0]}")
-        store.arrange(trial.id for trial in [*tuning_trials(cells), *run_trials(cells, store)])
-        return store
+    store.arrange(trial.id for trial in [*tuning_trials(cells), *run_trials(cells, store)])
+    if failed:
+        raise TrialError(f"{len(failed)} trials failed, the others are kept; the first: {failed[0]}")
+    return store
 
 
 def tuning_trials(cells: Iterable[Cell]) -> list[Trial]:
@@ -134,7 +139,7 @@ def _played(trials: list[Trial], jobs: int) -> Iterable[tuple[Trial, Outcome | s
                     "workers are killed again and again; is there enough memory? Fewer jobs need less. What is done is kept"
                 ) from None
         except BaseException:  # Ctrl-C: do not wait for trials under way
-            get_reusable_executor().shutdown(wait=False, kill_workers=True)
+            get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
             raise
 
 
@@ -161,14 +166,16 @@ class _Watch:
     """The share done and the time left, by the trials' estimated costs."""
 
     def __init__(self, cells: Sequence[Cell], store: Store, tell: Progress) -> None:
-        costs = {trial.id: trial.cost for trial in tuning_trials(cells)}
-        missing = sum(cost for id, cost in costs.items() if id not in store.results)
-        done = sum(costs.values()) - missing
+        costs = {trial.id: (trial.cost, trial.id in store.results) for trial in tuning_trials(cells)}
         for cell in cells:
-            trials: list[Any] = cell.trials(store.results) or [None] * len(cell.seeds)
-            here = sum(trial is not None and trial.id in store.results for trial in trials)
-            done += here * cell.trial.cost
-            missing += (len(trials) - here) * cell.trial.cost
+            trials = cell.trials(store.results)
+            for n, seed in enumerate(cell.seeds):
+                # Before its tuning is done a trial has no id; those of two cells that share it have the same key.
+                key = f"{cell.trial.id} {cell.tuning and (cell.tuning.measure, cell.tuning.trial.id)} {seed}"
+                finished = trials is not None and trials[n].id in store.results
+                costs[trials[n].id if trials is not None else key] = (cell.trial.cost, finished)
+        done = sum(cost for cost, finished in costs.values() if finished)
+        missing = sum(cost for cost, finished in costs.values() if not finished)
         self._total, self._before, self._done = done + missing, done, done
         self._began, self._tell = time.monotonic(), tell
         tell("starting", self._share(), float("nan"))

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from kernelstream import learners
 from kernelstream.alignment import select_bandwidth
@@ -138,6 +139,19 @@ def bandwidth_of(given: float | str, data: str) -> float:
     return aligned_bandwidth(data) if isinstance(given, str) else given
 
 
+def _warmup(learner: NOGD, X: Any, y: Array, outputs: int, regression: bool) -> int:
+    """Rounds before the map exists, found by a model of its own so that the pass proper is timed undisturbed."""
+    model = clone(learner).start(X.shape[1], outputs, regression=regression)
+    at = 0
+    while at < len(y) and not model.has_map:
+        try:
+            model.run(as_rows(X[at : at + 1]), y[at : at + 1])
+        except ScoreOverflowError:
+            return len(y)
+        at += 1
+    return at
+
+
 def pass_over(
     learner: Learner, X: Any, y: Array, *, outputs: int = 1, regression: bool = False, timed: bool = False
 ) -> Outcome:
@@ -156,31 +170,21 @@ def pass_over(
         regression: whether `y` are real numbers.
         timed: keep the time after each point of the curve too.
     """
-    learner.start(X.shape[1], outputs, regression=regression)
     n, marks = len(y), curve_rounds(len(y))
-    scores = np.empty((n, outputs))
-    at, warmup, spent = 0, 0, 0.0
+    warmup = _warmup(learner, X, y, outputs, regression) if isinstance(learner, NOGD) else 0
+    learner.start(X.shape[1], outputs, regression=regression)
+    scores = np.full((n, outputs), np.nan)
     ticks: list[float] = []
-
-    def advance(stop: int) -> None:
-        nonlocal at, spent
-        start = time.process_time()
-        scores[at:stop] = _scores(learner, X[at:stop], y[at:stop])
-        spent += time.process_time() - start
-        at = stop
-
+    at, spent = 0, 0.0
     try:
-        if isinstance(learner, NOGD):
-            while at < n and not learner.has_map:
-                advance(at + 1)
-            warmup = at
         for mark in marks.tolist() if timed else [n]:
-            if mark > at:
-                advance(mark)
-            if timed:
-                ticks.append(spent)
-    except ScoreOverflowError:  # a step far too large: every round from here on is lost
-        scores[at:] = np.nan
+            start = time.process_time()
+            scores[at:mark] = _scores(learner, X[at:mark], y[at:mark])
+            spent += time.process_time() - start
+            ticks.append(spent)
+            at = mark
+    except ScoreOverflowError:  # a step far too large: what is left of the stream counts as mistaken
+        ticks += [spent] * (len(marks) - len(ticks))
 
     found = {"rounds": float(n), "warmup_rounds": float(warmup)}
     last = n - max(1, n // 10)
@@ -201,7 +205,7 @@ def pass_over(
             "mistakes_last_tenth": 100 * float(wrong[last:].mean()),
         }
         if outputs == 1:
-            measures["mistakes_negative_margin"] = 100 * float(np.mean(y * scores[:, 0] < 0))
+            measures["mistakes_negative_margin"] = 100 * float(np.mean(~(y * scores[:, 0] >= 0)))
         curve = {"mistakes": (100 * sums[marks - 1] / marks).round(4).tolist()}
     return Outcome(
         measures | found,

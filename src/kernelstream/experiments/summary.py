@@ -48,10 +48,10 @@ class Entry:
     errors_without_warmup: float | None = None
     verdict: str = "not run"
     explanation: str = ""
-    nearest: str = ""
     seconds: float | None = None
     paper_seconds: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    nearest: str = ""
 
 
 VERDICTS = {

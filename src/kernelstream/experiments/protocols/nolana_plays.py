@@ -152,7 +152,7 @@ def stream(trial: Trial) -> Outcome:
     if many:
         for part in ("", "_last_tenth", "_without_warmup"):
             measures[f"accuracy{part}"] = 100 - measures[f"mistakes{part}"]
-        curve["accuracy"] = [100 - share for share in curve.pop("mistakes")]
+        curve["accuracy"] = [round(100 - share, 4) for share in curve.pop("mistakes")]
     elif trial.data in SCALED:  # errors in the target's own unit
         half = _ranges(trial.data)[3]
         measures |= {name: half * measures[name] for name in ("rmse", "rmse_last_tenth")}

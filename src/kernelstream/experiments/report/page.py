@@ -211,6 +211,11 @@ def _tiles(summary: Summary) -> str:
     return f'<ul class="tiles">{shown}</ul>\n{_bar(counts, "All cells")}'
 
 
+def _titled(section: Section, table: Table) -> str:
+    """The section's title; with the table's, if it has several."""
+    return section.title if len(section.tables) == 1 else f"{section.title}: {table.title}"
+
+
 def _glance(summary: Summary) -> str:
     rows = []
     for paper, section, table in _tables(summary):
@@ -218,8 +223,8 @@ def _glance(summary: Summary) -> str:
         good = counts["reproduced"] + counts["reproduced without warm-up"]
         asked = sum(entry.paper is not None for entry in table.entries)
         rows.append(
-            f'<tr><th scope="row"><small>{escape(paper.key)}</small>'
-            f'<a href="#{slug(section.name)}">{escape(table.title)}</a></th>'
+            f'<tr><th scope="row"><small>{escape(f"{paper.venue}, {section.place}")}</small>'
+            f'<a href="#{slug(section.name)}">{escape(_titled(section, table))}</a></th>'
             f"<td>{_bar(counts, table.title)}</td><td>{good} of {asked}</td>"
             f"<td>{counts['better']}</td><td>{counts['worse']}</td></tr>"
         )
@@ -408,18 +413,18 @@ def _verdict(entry: Entry, notes: dict[str, int], name: str) -> str:
 
 
 def _notes(notes: dict[str, int], table: Table, name: str) -> str:
-    """Explanations, equal ones once, each with the cells that it explains."""
+    """Explanations, equal ones once, each with the cells that it explains and what of the grid comes nearest there."""
     items = []
     for text, number in notes.items():
-        cells: dict[str, list[str]] = {}
+        cells = []
         for entry in table.entries:
             if entry.explanation == text:
                 variant = _settings(entry.variant)
-                cells.setdefault(entry.label, []).append(entry.data + (f" ({variant})" if variant else ""))
-        where = "; ".join(f"{label}: {', '.join(data)}" for label, data in cells.items())
+                where = f"{entry.label} on {entry.data}" + (f" ({variant})" if variant else "")
+                cells.append(f"<li>{escape(where + (f': {entry.nearest}' if entry.nearest else ''))}</li>")
         items.append(
-            f'<li id="{name}-n{number}">{escape(text)}<details><summary>{sum(map(len, cells.values()))} '
-            f"cell{'s' if sum(map(len, cells.values())) > 1 else ''}</summary><p>{escape(where)}</p></details></li>"
+            f'<li id="{name}-n{number}">{escape(text)}<details><summary>{len(cells)} '
+            f"cell{'s' if len(cells) > 1 else ''}</summary><ul>{''.join(cells)}</ul></details></li>"
         )
     return f'<h4 class="why">Why it differs</h4><ol class="notes">{"".join(items)}</ol>' if items else ""
 
