@@ -17,15 +17,15 @@ import scipy.stats
 
 from kernelstream import KernelClassifier
 from kernelstream.experiments import run as runner
-from kernelstream.experiments.findings import judged, trend
+from kernelstream.experiments.findings import against, judged, trend
 from kernelstream.experiments.plan import Cell, Outcome, Trial, Tuning
 from kernelstream.experiments.protocols import PROTOCOLS, all_experiments, play
 from kernelstream.experiments.published import PAPERS, _published, published
-from kernelstream.experiments.readings import figure_of
+from kernelstream.experiments.readings import figure_of, standard_errors
 from kernelstream.experiments.run import TrialError, reproduce, run_trials, tuning_trials
 from kernelstream.experiments.store import ResultsError, Store
 from kernelstream.experiments.streams import curve_rounds, make, pass_over, permuted
-from kernelstream.experiments.summarise import standard_errors, summarise
+from kernelstream.experiments.summarise import summarise
 from kernelstream.experiments.summary import Figure
 from kernelstream.learners import NOGD, OKLGD
 
@@ -285,14 +285,16 @@ def test_finished_work_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Monke
     assert [trial.seed for trial in played] == [4, 4, 4]
     before = (tmp_path / "results.jsonl").read_bytes()
     monkeypatch.setattr(runner, "version", lambda _: "another")
-    with pytest.raises(ResultsError, match="holds results of version .* and this is another: choose another folder"):
+    with pytest.raises(
+        ResultsError, match=r"holds results of version .* and this is another: choose another folder"
+    ):
         reproduce(cells(), tmp_path, jobs=1)
     assert (tmp_path / "results.jsonl").read_bytes() == before
 
 
 def test_a_figure_that_is_not_finite_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "play", lambda trial: Outcome({"mistakes": float("inf")}, 0.1))
-    with pytest.raises(TrialError, match="1 trials failed.*not finite"):
+    with pytest.raises(TrialError, match=r"1 trials failed.*not finite"):
         reproduce([Cell("a", NOGD_TRIAL, range(1))], tmp_path, jobs=1)
     assert not Store(tmp_path).results
 
@@ -462,8 +464,15 @@ def test_claims_are_judged_by_their_cases() -> None:
     assert judged("p", "t", [(True, "a"), (False, "b")]).verdict == "holds in part"
     assert judged("p", "t", [(True, "a"), (False, "b"), (False, "c")]).verdict == "does not hold"
     assert "2 more were not run" in judged("p", "t", [(True, "a")], wanted=3).evidence
-    assert trend([(1, 2.0)], "falls", "x") == []
-    assert trend([(1, 2.0), (2, 1.0)], "rises", "x")[0][0] is False
+    assert judged("p", "t", [(True, "a"), (True, "b"), (False, "c")], most=True).verdict == "holds"
+    one, two = Figure(1.0, 0.1, 20), Figure(2.0, 0.1, 20)
+    assert trend([(1, two)], "falls", "x") == []
+    assert trend([(1, two), (2, one)], "rises", "x")[0][0] is False
+    assert trend([(1, two), (2, one)], "falls", "x")[0][0] is True
+    noisy = Figure(1.0, 5.0, 20)
+    assert trend([(1, two), (2, noisy)], "falls", "x")[0][0] is False
+    assert against({"A": one, "B": two}, "A")[0] is True
+    assert against({"A": noisy, "B": two}, "A")[0] is False
 
 
 def test_a_figure_of_no_rows_is_none() -> None:

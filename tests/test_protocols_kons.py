@@ -231,7 +231,7 @@ def test_dictionary_verdicts():
 
     assert {c.verdict for c in kons.claims("kons-dictionary", results())} == {"holds"}
     wrong = results(
-        points=1e6,
+        points=90.0,
         log_determinant=0.0,
         ratio_least=0.1,
         online_dimension_estimated=0.0,

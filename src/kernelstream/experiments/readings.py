@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,9 @@ __all__ = [
     "curve",
     "figure_of",
     "mean",
-    "means",
+    "figures",
     "power",
+    "standard_errors",
     "swept",
     "variant_key",
 ]
@@ -66,14 +68,14 @@ def mean(rows: Iterable[Row] | None, measure: str) -> float | None:
     return None if figure is None else figure.mean
 
 
-def means(rows: Rows, measure: str, data: str, variant: str = "{}") -> dict[str, float]:
-    """The mean of a measure by label, on one data set and variant."""
+def figures(rows: Rows, measure: str, data: str, variant: str = "{}") -> dict[str, Figure]:
+    """A measure by label, on one data set and variant."""
     found = {
-        label: mean(kept, measure)
+        label: figure_of(kept, measure)
         for (name, label, at), kept in rows.items()
         if (name, at) == (data, variant)
     }
-    return {label: value for label, value in found.items() if value is not None}
+    return {label: figure for label, figure in found.items() if figure is not None}
 
 
 def by_variant(rows: Rows, data: str, label: str, symbol: str) -> dict[Any, Sequence[Row]]:
@@ -91,10 +93,22 @@ def by_variant(rows: Rows, data: str, label: str, symbol: str) -> dict[Any, Sequ
     return dict(sorted(found.items()))
 
 
-def swept(rows: Rows, measure: str, data: str, label: str, symbol: str) -> list[tuple[Any, float]]:
-    """Values of what is varied with the mean of a measure, in order."""
-    found = ((at, mean(kept, measure)) for at, kept in by_variant(rows, data, label, symbol).items())
-    return [(at, value) for at, value in found if value is not None]
+def swept(rows: Rows, measure: str, data: str, label: str, symbol: str) -> list[tuple[Any, Figure]]:
+    """Values of what is varied with a measure, in order."""
+    found = ((at, figure_of(kept, measure)) for at, kept in by_variant(rows, data, label, symbol).items())
+    return [(at, figure) for at, figure in found if figure is not None]
+
+
+def standard_errors(ours: Figure, paper: Figure) -> float:
+    """The difference of two means in standard errors of it. A paper's runs without a deviation are taken to scatter as ours do.
+
+    >>> round(standard_errors(Figure(30.0, 1.0, 20), Figure(28.0, 1.0, 20)), 2)
+    6.32
+    """
+    spread = ours.std if math.isnan(paper.std) else paper.std
+    error = math.sqrt(ours.std**2 / ours.n + spread**2 / paper.n)
+    difference = ours.mean - paper.mean
+    return difference / error if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
 
 
 def curve(rows: Sequence[Row] | None, measure: str) -> tuple[list[float], Any] | None:

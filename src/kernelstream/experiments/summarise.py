@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -10,26 +9,14 @@ from typing import Any
 from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS
 from kernelstream.experiments.published import PAPERS, explanation, published
-from kernelstream.experiments.readings import Rows, figure_of, variant_key
+from kernelstream.experiments.readings import Rows, figure_of, standard_errors, variant_key
 from kernelstream.experiments.store import Store
-from kernelstream.experiments.summary import Entry, Figure, Paper, Section, Summary, Table
+from kernelstream.experiments.summary import Entry, Paper, Section, Summary, Table
 
-__all__ = ["standard_errors", "summarise"]
+__all__ = ["summarise"]
 
 FAR = 3.0
 """Standard errors beyond which a figure is not the paper's."""
-
-
-def standard_errors(ours: Figure, paper: Figure) -> float:
-    """The difference of two means in standard errors of it. A paper's runs without a deviation are taken to scatter as ours do.
-
-    >>> round(standard_errors(Figure(30.0, 1.0, 20), Figure(28.0, 1.0, 20)), 2)
-    6.32
-    """
-    spread = ours.std if math.isnan(paper.std) else paper.std
-    error = math.sqrt(ours.std**2 / ours.n + spread**2 / paper.n)
-    difference = ours.mean - paper.mean
-    return difference / error if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
 
 
 def summarise(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kernelstream.experiments.charts import across, curves, time_against
-from kernelstream.experiments.findings import Case, against, judged, trend
+from kernelstream.experiments.findings import NOISE, Case, against, judged, trend
 from kernelstream.experiments.published import published
-from kernelstream.experiments.readings import Rows, figure_of, means, swept
+from kernelstream.experiments.readings import Rows, figure_of, figures, standard_errors, swept
 from kernelstream.experiments.summary import Chart, Claim, Series
 
 __all__ = ["TABLES", "charts", "claims"]
@@ -47,7 +47,8 @@ def _bandwidths(rows: Rows) -> list[Claim]:
         paper = published("skegd-table3", data, "RBP", {}, "mistakes")
         if paper is None:
             continue
-        sigma, value = min(found, key=lambda point: abs(point[1] - paper[0].mean))
+        sigma, nearest = min(found, key=lambda point: abs(point[1].mean - paper[0].mean))
+        value = nearest.mean
         words = f"{data}: {value:.2f} at sigma = {sigma:g}, the paper's {paper[0].mean:.2f}"
         near.append((abs(value - paper[0].mean) < 2 * max(paper[0].std, 0.2), words))
     for data in ("german.numer", "svmguide3"):
@@ -56,7 +57,7 @@ def _bandwidths(rows: Rows) -> list[Claim]:
             swept(rows, "relative_error", data, "IRS", "sigma"),
             strict=True,
         )
-        ahead = [(at, b < a) for (at, a), (_, b) in pairs]
+        ahead = [(at, standard_errors(b, a) < -NOISE) for (at, a), (_, b) in pairs]
         if ahead:
             wins = [f"{at:g}" for at, better in ahead if better]
             never.append(
@@ -82,31 +83,19 @@ def _bandwidths(rows: Rows) -> list[Claim]:
 
 
 def _table2(rows: Rows) -> list[Claim]:
-    error, time = [], []
+    error: list[Case] = []
+    time: list[Case] = []
     for data in ("german.numer", "svmguide3"):
         for B in (100, 200):
-            variant = f'{{"B": {B}}}'
-            found, spent = (means(rows, measure, data, variant) for measure in ("relative_error", "seconds"))
-            if "IRS" in found and "INys" in found:
-                case = f"{data}, B = {B}"
-                error.append(
-                    (found["IRS"] < found["INys"], f"{case}: {found['IRS']:.2g} against {found['INys']:.2g}")
-                )
-                time.append(
-                    (
-                        spent["IRS"] < spent["INys"],
-                        f"{case}: {spent['IRS']:.3f} against {spent['INys']:.3f} s",
-                    )
-                )
-    return [
-        judged(
-            "Section 6.2, Table 2",
-            "The incremental sketch approximates the kernel matrix better than incremental Nystrom.",
-            error,
-            4,
-        ),
-        judged("Section 6.2, Table 2", "It is also faster.", time, 4),
-    ]
+            for cases, measure, unit in ((error, "relative_error", ""), (time, "seconds", " s")):
+                found = figures(rows, measure, data, f'{{"B": {B}}}')
+                if "IRS" in found and "INys" in found:
+                    two = {name: found[name] for name in ("IRS", "INys")}
+                    holds, words = against(two, "IRS", ".2g", unit)
+                    cases.append((holds, f"{data}, B = {B}: {words}"))
+    place = "Section 6.2, Table 2"
+    better = "The incremental sketch approximates the kernel matrix better than incremental Nystrom."
+    return [judged(place, better, error, 4), judged(place, "It is also faster.", time, 4)]
 
 
 def _table3(rows: Rows) -> list[Claim]:
@@ -115,27 +104,24 @@ def _table3(rows: Rows) -> list[Claim]:
     nogd: list[Case] = []
     default: list[Case] = []
     for data in dict.fromkeys(data for data, _, _ in rows):
-        found, spent = means(rows, "mistakes", data), means(rows, "seconds", data)
-        ours, ours_time = found.get(OURS), spent.get(OURS)
-        found, spent = ({name: one[name] for name in COMPARED if name in one} for one in (found, spent))
-        if len(found) < len(COMPARED):
+        found, spent = figures(rows, "mistakes", data), figures(rows, "seconds", data)
+        compared, times = ({name: one[name] for name in COMPARED if name in one} for one in (found, spent))
+        if len(compared) < len(COMPARED):
             continue
-        for cases, case in (
-            (best, against(found, "SkeGD")),
+        made = [
+            (best, against(compared, "SkeGD")),
             (nogd, against({name: found[name] for name in ("SkeGD", "NOGD")}, "SkeGD")),
-            (fast, against(spent, "SkeGD", ".3g", " s")),
-        ):
-            cases.append((case[0], f"{data}: {case[1]}"))
-        if ours is not None:
-            least = min(found.values())
-            default.append(
-                (ours < least, f"{data}: {ours:.2f} against {least:.2f} (in {ours_time:.3g} s a run)")
-            )
+            (fast, against(times, "SkeGD", ".3g", " s")),
+        ]
+        if OURS in found:
+            made.append((default, against({OURS: found[OURS], **compared}, OURS)))
+        for cases, (holds, words) in made:
+            cases.append((holds, f"{data}: {words}"))
     place = "Section 6.3, Table 3"
     return [
         judged(place, "SkeGD makes fewer mistakes than all other algorithms on every data set.", best, 8),
         judged(place, "SkeGD makes fewer mistakes than NOGD, the other sketched learner.", nogd, 8),
-        judged(place, "SkeGD is faster than the others on most data sets.", fast, 8),
+        judged(place, "SkeGD is faster than the others on most data sets.", fast, 8, most=True),
         judged(
             "not in the paper",
             "kernelstream's default, untuned, makes fewer mistakes than all of them.",
@@ -145,49 +131,52 @@ def _table3(rows: Rows) -> list[Claim]:
     ]
 
 
+FAR = 0.75
+"""What "far more accurate" is taken to mean: at most so much of the other's mistakes."""
+
+
 def _table4(rows: Rows) -> list[Claim]:
-    better, faster, cycle, same = [], [], [], []
-    thetas = (0.1, 0.01, 0.005, 0.001)
+    same: list[Case] = []
+    tuned: list[Case] = []
+    faster: list[Case] = []
+    cycle: list[Case] = []
     for data in ("german-1", "german-2"):
-        found, spent = means(rows, "mistakes", data), means(rows, "seconds", data)
-        sketched = [f"SkeGD (theta = {theta:g})" for theta in thetas]
-        others = [label for label in ("FOGD", "NOGD", "PROS-N-KONS") if label in found]
-        if not others or any(label not in found for label in sketched):
-            continue
-        worst = max(found[label] for label in sketched)
-        better += [
-            (worst < found[other], f"{data}: SkeGD at most {worst:.2f}, {other} {found[other]:.2f}")
-            for other in others
-        ]
-        middle, slowest = sketched[2], "PROS-N-KONS"
-        faster.append(
-            (spent[middle] < spent[slowest], f"{data}: {spent[middle]:.3g} against {spent[slowest]:.3g} s")
-        )
-        values = ", ".join(f"{found[label]:.2f}" for label in sketched)
-        least = min(sketched, key=found.__getitem__)
-        cycle.append(
-            (least not in (sketched[0], sketched[3]), f"{data}: {values} at theta = 0.1, 0.01, 0.005, 0.001")
-        )
-        if (label := f"{middle}, parameters of Table 3") in found:
-            same.append(
+        found, spent = figures(rows, "mistakes", data), figures(rows, "seconds", data)
+        for cases, ending, others in (
+            (same, "", ("NOGD", "PROS-N-KONS")),
+            (tuned, ", tuned here", ("FOGD", "NOGD, tuned here", "PROS-N-KONS")),
+        ):
+            sketched = [f"SkeGD (theta = {theta}){ending}" for theta in ("0.1", "0.01", "0.005", "0.001")]
+            if any(label not in found for label in (*sketched, *others)):
+                continue
+            worst = max(found[label].mean for label in sketched)
+            cases += [
                 (
-                    found[label] < 20,
-                    f"{data}: SkeGD {found[label]:.2f}, NOGD {found['NOGD, parameters of Table 3']:.2f}",
+                    worst <= FAR * found[other].mean,
+                    f"{data}: SkeGD at most {worst:.2f}, {other} {found[other].mean:.2f}",
                 )
-            )
+                for other in others
+            ]
+            values = ", ".join(f"{found[label].mean:.2f}" for label in sketched)
+            least = min(sketched, key=lambda label: found[label].mean)
+            inside = least not in (sketched[0], sketched[3])
+            cycle.append((inside, f"{data}{ending}: {values} at theta = 0.1, 0.01, 0.005, 0.001"))
+            if not ending:
+                pair = {name: spent[name] for name in (sketched[2], "PROS-N-KONS")}
+                holds, words = against(pair, sketched[2], ".3g", " s")
+                faster.append((holds, f"{data}: {words}"))
     place = "Section 6.4, Table 4"
+    far = "SkeGD, at every update cycle, is far more accurate (here: at most three quarters of the mistakes) than"
     return [
+        judged(place, f"{far} NOGD and PROS-N-KONS, with the parameters of Section 6.3.", same, 4),
+        judged(place, f"{far} FOGD, NOGD and PROS-N-KONS, with steps tuned on such a stream.", tuned, 6),
+        judged(place, "SkeGD (theta = 0.005) is much faster than PROS-N-KONS.", faster, 2),
         judged(
             place,
-            "SkeGD, at every update cycle, is far more accurate than FOGD, NOGD and PROS-N-KONS.",
-            better,
-            6,
+            "Update cycles that are too long or too short lose (in the paper itself so on german-1 only).",
+            cycle,
+            4,
         ),
-        judged(place, "SkeGD is much faster than PROS-N-KONS.", faster, 2),
-        judged(
-            place, "Update cycles that are too long or too short lose; theta = 0.005 does well.", cycle, 2
-        ),
-        judged(place, "This is so with the parameters of Section 6.3 (fewer than 20 % mistakes).", same, 2),
     ]
 
 
@@ -201,7 +190,7 @@ def _figure3(rows: Rows) -> list[Claim]:
         blocks += trend(swept(rows, "mistakes", "spambase", label, "d"), "falls", f"{case}mistakes", " %")
         spent = swept(rows, "seconds", "spambase", label, "d")
         if len(spent) > 1:
-            ratio = spent[-1][1] / spent[0][1]
+            ratio = spent[-1][1].mean / spent[0][1].mean
             blocks_time.append(
                 (ratio < 1.5, f"{case}{ratio:.2f} times the time at d = {spent[-1][0]} as at {spent[0][0]}")
             )
