@@ -98,6 +98,9 @@ def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> E
     if entry.paper is None:
         entry.verdict = "no figure"
         return entry
+    if cell.trial.rows is not None:
+        entry.verdict = "shorter run"
+        return entry
     entry.errors = standard_errors(entry.ours, entry.paper)
     if entry.without_warmup is not None:
         entry.errors_without_warmup = standard_errors(entry.without_warmup, entry.paper)
@@ -143,14 +146,14 @@ def _words(papers: list[Paper]) -> list[str]:
             for claim in section.claims
             if claim.place != "not in the paper"
         )
-        compared = sum(verdicts.values()) - verdicts["not run"]
+        compared = sum(verdicts.values()) - verdicts["not run"] - verdicts["shorter run"]
         parts = [f"{paper.title} ({paper.venue})."]
         if compared:
             left_out = verdicts["reproduced without warm-up"]
             counts = [
                 f"{verdicts['reproduced'] + left_out} came out within three standard errors"
                 + (
-                    f" ({left_out} of them once the warm-up is left out, as the paper does)"
+                    f" ({left_out} of them once the warm-up is left out, as published code of this family does)"
                     if left_out
                     else ""
                 ),

@@ -59,6 +59,7 @@ VERDICTS = {
     "reproduced without warm-up": "within three standard errors when the warm-up's mistakes are left out",
     "better": "better than the paper's figure by more than three standard errors",
     "worse": "worse than the paper's figure by more than three standard errors",
+    "shorter run": "only the first rows of the paper's stream: nothing to compare",
     "no figure": "the paper gives no figure",
     "not run": "not run",
 }

@@ -96,11 +96,12 @@ def experiments(quick: bool) -> list[Experiment]:
             COMMON
             + "Squared loss (f - y)^2 / 2, stepsize sigma = 1 / (4 C^2), L = 2 C, alpha = 0.01 (and 1 for comparison: "
             "the logarithm begins when the sum of the squared slopes outgrows alpha). The comparator is the best "
-            "function of norm at most C in hindsight. The bound of KONS is the first of Theorem 1, alpha |w|^2 + "
-            "d_onl / sigma with the online dimension of its own gradients; that of Sketched-KONS is Theorem 3's, "
-            "with beta = 1 where the theorem asks for 3 log(T / delta) / eps^2. KOGD and NOGD take steps of "
-            "1 / sqrt(T). PROS-N-KONS and CON-KONS (at most 60 points) are the authors' later answer to Section 6. "
-            "Each length is a run of its own, on five streams.",
+            "function of norm at most C in hindsight (the paper's class, |f(x_t)| <= C, is larger). The bound of "
+            "KONS is the first of Theorem 1, alpha |w|^2 + d_onl / sigma with the online dimension of its own "
+            "gradients; that of Sketched-KONS is Theorem 3's, with beta = 1 where the theorem asks for 3 log(T / "
+            "delta) / eps^2. KOGD and NOGD take steps of 1 / sqrt(T). PROS-N-KONS and CON-KONS (at most 60 "
+            "points) are the authors' later answer to Section 6. Each length is a run of its own, on five "
+            "streams.",
             tuple(regrets),
         ),
         Experiment(

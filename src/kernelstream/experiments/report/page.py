@@ -36,6 +36,7 @@ SIGNS = {
     "better": "▲",
     "worse": "▼",
     "no figure": "·",
+    "shorter run": "·",
     "not run": "–",
     "holds": "✓",
     "holds in part": "◐",
