@@ -40,13 +40,14 @@ def main() -> None:
             for transfer in ("paper", "lstsq"):
                 settings = {"class": "SkeGD", "cycle": cycle, "transfer": transfer}
                 learners[f"SkeGD {transfer}, rho = {cycle}"] = settings
-        for label, settings in learners.items():
-
-            def play(eta: float, seed: int, settings: Any = settings) -> Any:
-                return pass_over(make({**common, **settings, "eta": eta}, name, seed), *streams[seed])
-
-            eta = min(ETAS, key=lambda eta: play(eta, 0).measures["mistakes"])
-            runs = [play(eta, seed) for seed in range(given.permutations)]
+        for label, own in learners.items():
+            settings = {**common, **own}
+            tried = {eta: pass_over(make({**settings, "eta": eta}, name, 0), *streams[0]) for eta in ETAS}
+            eta, _ = min(tried.items(), key=lambda pair: pair[1].measures["mistakes"])
+            runs = [
+                pass_over(make({**settings, "eta": eta}, name, seed), *stream)
+                for seed, stream in enumerate(streams)
+            ]
             cells = [
                 name,
                 f"2^{np.log2(aligned_bandwidth(name)):g}",
