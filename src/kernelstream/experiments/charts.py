@@ -8,7 +8,7 @@ from typing import Any
 from kernelstream.experiments.readings import Row, Rows, by_variant, curve, figure_of
 from kernelstream.experiments.summary import Chart, Series
 
-__all__ = ["across", "curve_series", "curves", "series", "time_against"]
+__all__ = ["across", "curve_series", "of_a_table", "series"]
 
 
 def series(name: str, cells: Mapping[Any, Sequence[Row]], measure: str) -> Series | None:
@@ -39,22 +39,27 @@ def curve_series(name: str, rows: Sequence[Row], measure: str) -> Series | None:
     return Series(name, rounds, values.mean(axis=0).tolist(), spread)
 
 
-def curves(
-    rows: Rows, data: str, *, id: str, title: str, measure: str = "mistakes", label: str = "mistakes, %"
-) -> Chart:
-    """A measure so far against the rounds, one curve a learner: the mean over permutations and their spread."""
-    made = [curve_series(learner, kept, measure) for (name, learner, _), kept in rows.items() if name == data]
-    caption = f"Mean over permutations; the band is one standard deviation. {data}."
-    return Chart(id, "line", title, caption, "rounds", label, [one for one in made if one])
+def of_a_table(rows: Rows, name: str) -> list[Chart]:
+    """The charts of a table of mistakes: learning curves on each data set, and time against mistakes."""
+    made = []
+    for data in dict.fromkeys(data for data, _, _ in rows):
+        lines = [
+            curve_series(label, kept, "mistakes") for (own, label, _), kept in rows.items() if own == data
+        ]
+        title, caption = (
+            f"Mistakes so far on {data}",
+            "Mean over permutations; the band is one standard deviation.",
+        )
+        kept = [line for line in lines if line]
+        made.append(Chart(f"{name}-{data}", "line", title, caption, "rounds", "mistakes, %", kept))
+    return [*made, _time_against(rows, name)]
 
 
-def time_against(
-    rows: Rows, *, id: str, title: str, measure: str = "mistakes", label: str = "mistakes, %"
-) -> Chart:
-    """Microseconds a round against a measure: one series a learner, one point a data set."""
+def _time_against(rows: Rows, name: str) -> Chart:
+    """Microseconds a round against mistakes: one series a learner, one point a data set."""
     points: dict[str, Series] = {}
     for (data, learner, _), found in rows.items():
-        spent, value = figure_of(found, "seconds"), figure_of(found, measure)
+        spent, value = figure_of(found, "seconds"), figure_of(found, "mistakes")
         if spent is not None and value is not None:
             at = points.setdefault(learner, Series(learner, [], [], None, []))
             at.x.append(1e6 * spent.mean / found[0]["measures"]["rounds"])
@@ -64,8 +69,9 @@ def time_against(
         "Processor time of the learner on one core; one point a data set. Down and to the left is better."
     )
     return Chart(
-        id, "scatter", title, caption, "microseconds a round", label, list(points.values()), log_x=True
-    )
+        f"{name}-time", "scatter", "Time against mistakes", caption, "microseconds a round", "mistakes, %",
+        list(points.values()), log_x=True,
+    )  # fmt: skip
 
 
 def across(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelstream.experiments.charts import across, curves, time_against
+from kernelstream.experiments.charts import across, of_a_table
 from kernelstream.experiments.findings import Case, against, judged, trend
 from kernelstream.experiments.readings import Rows, figures, swept
 from kernelstream.experiments.summary import Chart, Claim, Figure
@@ -94,9 +94,7 @@ def charts(name: str, rows: Rows) -> list[Chart]:
     """The pictures of an experiment."""
     made: list[Chart] = []
     if name == "okssil-table2":
-        for data in dict.fromkeys(data for data, _, _ in rows):
-            made.append(curves(rows, data, id=f"{name}-{data}", title=f"Mistakes so far on {data}"))
-        made.append(time_against(rows, id=f"{name}-time", title="Time against mistakes"))
+        made += of_a_table(rows, name)
     else:
         for symbol in ("B", "s", "nu"):
             for measure, label in (("mistakes", "mistakes, %"), ("seconds", "seconds")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelstream.experiments.charts import across, curves, time_against
+from kernelstream.experiments.charts import across, of_a_table
 from kernelstream.experiments.findings import NOISE, Case, against, judged, trend
 from kernelstream.experiments.published import published
 from kernelstream.experiments.readings import Rows, figure_of, figures, standard_errors, swept
@@ -225,9 +225,7 @@ def charts(name: str, rows: Rows) -> list[Chart]:
             bars.series.append(one)
         made.append(bars)
     elif name in ("skegd-table3", "skegd-table4"):
-        for data in dict.fromkeys(data for data, _, _ in rows):
-            made.append(curves(rows, data, id=f"{name}-{data}", title=f"Mistakes so far on {data}"))
-        made.append(time_against(rows, id=f"{name}-time", title="Time against mistakes"))
+        made += of_a_table(rows, name)
     elif name == "skegd-figure2":
         for measure, label in (("mistakes", "mistakes, %"), ("seconds", "seconds")):
             title = f"Budget against {measure if measure == 'mistakes' else 'time'} on cod-rna"
