@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelstream.experiments.summary import Figure
 
-__all__ = ["PAPERS", "explanation", "published"]
+__all__ = ["PAPERS", "conclusion", "explanation", "published"]
 
 
 def _data(name: str) -> Any:
@@ -46,7 +46,7 @@ def published(
 
 def explanation(experiment: str, data: str, label: str, verdict: str) -> str:
     """Why a figure of ours is off, or "" if nobody has written it down: the first record of ``explanations.json`` that fits."""
-    for record in _explanations():
+    for record in _explanations()["cells"]:
         fits = (
             record["experiment"] == experiment
             and any(fnmatch.fnmatchcase(data, pattern) for pattern in record["data"])
@@ -58,7 +58,12 @@ def explanation(experiment: str, data: str, label: str, verdict: str) -> str:
     return ""
 
 
+def conclusion(paper: str) -> str:
+    """What our full run says of a paper, in plain words."""
+    return str(_explanations()["papers"][paper])
+
+
 @cache
-def _explanations() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _data("explanations.json")
+def _explanations() -> dict[str, Any]:
+    found: dict[str, Any] = _data("explanations.json")
     return found

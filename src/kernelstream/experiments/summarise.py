@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS
-from kernelstream.experiments.published import PAPERS, explanation, published
+from kernelstream.experiments.published import PAPERS, conclusion, explanation, published
 from kernelstream.experiments.readings import Rows, figure_of, standard_errors, variant_key
 from kernelstream.experiments.store import Store
 from kernelstream.experiments.summary import Entry, Paper, Section, Summary, Table
@@ -168,5 +168,5 @@ def _words(papers: list[Paper]) -> list[str]:
                 f"Of what the paper says in words, {claims['holds']} hold in our runs, {claims['holds in part']} in part and "
                 f"{claims['does not hold']} do not."
             )
-        words.append(" ".join(parts))
+        words.append(" ".join([*parts, conclusion(paper.key)]))
     return words
