@@ -135,38 +135,45 @@ def _nearest(cell: Cell, store: Store, measure: str, entry: Entry) -> str:
 
 
 def _words(papers: list[Paper]) -> list[str]:
-    """What reproduced and what did not, in plain words."""
-    words = []
-    for paper in papers:
-        entries = [e for section in paper.sections for table in section.tables for e in table.entries]
-        verdicts = Counter(e.verdict for e in entries if e.paper is not None)
-        claims = Counter(
-            claim.verdict
-            for section in paper.sections
-            for claim in section.claims
-            if claim.place != "not in the paper"
+    """What reproduced and what did not, in plain words: of all papers, then of each."""
+    said = [_counted(paper) for paper in papers]
+    verdicts = sum((verdicts for verdicts, _ in said), Counter[str]())
+    claims = sum((claims for _, claims in said), Counter[str]())
+    lead = f"The experiments of {len(papers)} paper{'s' if len(papers) > 1 else ''}, run again by their own protocols. "
+    return [lead + _tally(verdicts, claims)] + [
+        f"{paper.title} ({paper.venue}). {_tally(*counts)} {conclusion(paper.key)}"
+        for paper, counts in zip(papers, said, strict=True)
+    ]
+
+
+def _counted(paper: Paper) -> tuple[Counter[str], Counter[str]]:
+    """Verdicts on figures that the paper gives, and on what it says in words."""
+    sections = paper.sections
+    entries = [
+        e for section in sections for table in section.tables for e in table.entries if e.paper is not None
+    ]
+    claims = [c for section in sections for c in section.claims if c.place != "not in the paper"]
+    return Counter(e.verdict for e in entries), Counter(claim.verdict for claim in claims)
+
+
+def _tally(verdicts: Counter[str], claims: Counter[str]) -> str:
+    parts = []
+    if compared := sum(
+        verdicts[name] for name in ("reproduced", "reproduced without warm-up", "better", "worse")
+    ):
+        left_out = verdicts["reproduced without warm-up"]
+        aside = (
+            f" ({left_out} of them once the warm-up is left out, as published code of this family does)"
+            if left_out
+            else ""
         )
-        compared = sum(verdicts.values()) - verdicts["not run"] - verdicts["shorter run"]
-        parts = [f"{paper.title} ({paper.venue})."]
-        if compared:
-            left_out = verdicts["reproduced without warm-up"]
-            counts = [
-                f"{verdicts['reproduced'] + left_out} came out within three standard errors"
-                + (
-                    f" ({left_out} of them once the warm-up is left out, as published code of this family does)"
-                    if left_out
-                    else ""
-                ),
-                f"{verdicts['better']} better",
-                f"{verdicts['worse']} worse",
-            ]
-            parts.append(
-                f"Of {compared} comparisons with its figures, {counts[0]}, {counts[1]} and {counts[2]}."
-            )
-        if sum(claims.values()) > claims["not run"]:
-            parts.append(
-                f"Of what the paper says in words, {claims['holds']} hold in our runs, {claims['holds in part']} in part and "
-                f"{claims['does not hold']} do not."
-            )
-        words.append(" ".join([*parts, conclusion(paper.key)]))
-    return words
+        parts.append(
+            f"Of {compared} comparisons with published figures, {verdicts['reproduced'] + left_out} came out within three standard "
+            f"errors{aside}, {verdicts['better']} better and {verdicts['worse']} worse."
+        )
+    if sum(claims.values()) > claims["not run"]:
+        parts.append(
+            f"Of what is said in words, {claims['holds']} claims hold in our runs, {claims['holds in part']} in part and "
+            f"{claims['does not hold']} do not."
+        )
+    return " ".join(parts)
