@@ -168,8 +168,8 @@ def _tally(verdicts: Counter[str], claims: Counter[str]) -> str:
             else ""
         )
         parts.append(
-            f"Of {compared} comparisons with published figures, {verdicts['reproduced'] + left_out} came out within three standard "
-            f"errors{aside}, {verdicts['better']} better and {verdicts['worse']} worse."
+            f"Of {compared} comparisons with published figures, {verdicts['reproduced'] + left_out} came out within three "
+            f"standard errors{aside}, {verdicts['better']} better and {verdicts['worse']} worse."
         )
     if sum(claims.values()) > claims["not run"]:
         parts.append(
