@@ -218,7 +218,7 @@ def test_dictionary_verdicts():
             "rounds": T,
             "second_order_points": 0.1 * T,
         }
-        return {"measures": measures | changed, "seconds": 0.0, "curve": None}
+        return {"measures": measures | changed, "seconds": 0.0, "curve": None, "rows": T}
 
     def results(**changed):
         labels = ("KORS, beta 2", "KORS, beta of Theorem 2", "Sketched-KONS, gamma 0.1")

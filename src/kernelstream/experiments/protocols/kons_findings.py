@@ -172,10 +172,8 @@ def _dictionary(results: Rows) -> list[Claim]:
     held = [m["online_dimension"] <= m["log_determinant"] <= m["lemma3"] for m in lemma]
     # With the theorem's beta short streams are kept whole, and the bound on the size exceeds them: those say nothing.
     exact = _rows(results, EASY, [theory])
-    smaller = [row for row in exact if row["measures"]["points"] < row["measures"]["rounds"]]
-    under, used = _under(
-        [r for r in exact if r["measures"]["bound"] < r["measures"]["rounds"]], "bound", "points"
-    )
+    smaller = [row for row in exact if row["measures"]["points"] < row["rows"]]
+    under, used = _under([r for r in exact if r["measures"]["bound"] < r["rows"]], "bound", "points")
     accurate = [row["measures"] for row in smaller]
     close = [m["ratio_least"] >= 0.5 and m["ratio_largest"] <= 1.5 for m in accurate]
     between = [
