@@ -156,7 +156,7 @@ def stream(trial: Trial) -> Outcome:
     elif trial.data in SCALED:  # errors in the target's own unit
         half = _ranges(trial.data)[3]
         measures |= {name: half * measures[name] for name in ("rmse", "rmse_last_tenth")}
-        curve["rmse"] = [half * value for value in curve["rmse"]]
+        curve["rmse"] = [round(half * value, 4) for value in curve["rmse"]]
     if isinstance(learner, NOLANA):
         measures["moves"] = float(learner.n_moves)
     return replace(outcome, found=found)
