@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from kernelstream.experiments.plan import Cell, Experiment
 from kernelstream.experiments.protocols import PROTOCOLS
 from kernelstream.experiments.published import PAPERS, conclusion, explanation, published
-from kernelstream.experiments.readings import Rows, figure_of, standard_errors, variant_key
+from kernelstream.experiments.readings import Rows, figure_of, mean, standard_errors, variant_key
 from kernelstream.experiments.store import Store
 from kernelstream.experiments.summary import Entry, Paper, Section, Summary, Table
 
@@ -117,21 +118,26 @@ def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> E
 
 
 def _nearest(cell: Cell, store: Store, measure: str, entry: Entry) -> str:
-    """Which point of the grid comes nearest to the paper's figure on the tuning permutation, in words."""
-    if cell.tuning is None or len(cell.tuning.seeds) > 1 or entry.paper is None:
+    """Which point of the grid comes nearest to the paper's figure in tuning, in words."""
+    tuning = cell.tuning
+    if tuning is None or entry.paper is None or tuning.trial.data != cell.trial.data:
         return ""
     paper, said = entry.paper.mean, []
-    tried = [(point, store.results[trial.id]["measures"]) for point, trial in cell.tuning.trials()]
+    tried = [
+        (point, [store.results[trial.id] for _, trial in trials])
+        for point, trials in itertools.groupby(tuning.trials(), key=lambda pair: pair[0])
+    ]
     counts = {measure: ""}
     if entry.without_warmup is not None:
         counts[f"{measure}_without_warmup"] = " without warm-up"
     for count, words in counts.items():
-        values = [(measures[count], point) for point, measures in tried if count in measures]
+        means = ((mean(rows, count), point) for point, rows in tried)
+        values = [(value, point) for value, point in means if value is not None]
         if values:
             value, point = min(values, key=lambda pair: abs(pair[0] - paper))
             where = ", ".join(f"{name} = {at:g}" for name, at in point.items())
             said.append(f"{value:.4g}{words} ({where})")
-    return f"nearest to {paper:g} on the tuning permutation: {'; '.join(said)}" if said else ""
+    return f"nearest to {paper:g} in tuning: {'; '.join(said)}" if said else ""
 
 
 def _words(papers: list[Paper]) -> list[str]:
