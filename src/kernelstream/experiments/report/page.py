@@ -73,7 +73,8 @@ def page(summary: Summary) -> str:
         "data": _json(summary),
         "contents": _contents(summary),
         "tiles": _tiles(summary),
-        "words": "\n".join(f"<p>{escape(text)}</p>" for text in summary.words),
+        "lead": "\n".join(f"<p>{escape(text)}</p>" for text in summary.words[:1]),
+        "words": "\n".join(f"<p>{_with_title(text, summary)}</p>" for text in summary.words[1:]),
         "glance": _glance(summary),
         "legend": _legend(),
         "papers": "\n".join(_paper(paper, p, drawn) for p, paper in enumerate(summary.papers)),
@@ -212,6 +213,14 @@ def _tiles(summary: Summary) -> str:
     return f'<ul class="tiles">{shown}</ul>\n{_bar(counts, "All cells")}'
 
 
+def _with_title(text: str, summary: Summary) -> str:
+    """A paragraph; a paper's title at its beginning stands out."""
+    for paper in summary.papers:
+        if text.startswith(paper.title):
+            return f"<strong>{escape(paper.title)}</strong>{escape(text.removeprefix(paper.title))}"
+    return escape(text)
+
+
 def _titled(section: Section, table: Table) -> str:
     """The section's title; with the table's, if it has several."""
     return section.title if len(section.tables) == 1 else f"{section.title}: {table.title}"
@@ -223,6 +232,8 @@ def _glance(summary: Summary) -> str:
         counts = _counts(table.entries)
         good = counts["reproduced"] + counts["reproduced without warm-up"]
         asked = sum(entry.paper is not None for entry in table.entries)
+        if not asked:
+            continue
         rows.append(
             f'<tr><th scope="row"><small>{escape(f"{paper.venue}, {section.place}")}</small>'
             f'<a href="#{slug(section.name)}">{escape(_titled(section, table))}</a></th>'

@@ -132,7 +132,7 @@ def _overview(summary: Summary) -> Any:
 
     tables = [
         (
-            f"{paper.key}, {section.place}",
+            f"{paper.key}, {section.place}" + (f",\n{table.title}" if len(section.tables) > 1 else ""),
             table,
             [entry for entry in table.entries if deciding(entry) is not None],
         )
