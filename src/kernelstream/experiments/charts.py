@@ -44,7 +44,10 @@ def of_a_table(rows: Rows, name: str) -> list[Chart]:
     made = []
     for data in dict.fromkeys(data for data, _, _ in rows):
         lines = [
-            curve_series(label, kept, "mistakes") for (own, label, _), kept in rows.items() if own == data
+            curve_series(label, kept, "mistakes")
+            for (own, label, _), kept in rows.items()
+            if own == data
+            and not label.endswith("tuned without warm-up")  # hardly to be told from the others
         ]
         title, caption = (
             f"Mistakes so far on {data}",
