@@ -1,14 +1,20 @@
 """The report's page in a real browser. Skipped, by name, where there is no Chromium or no playwright."""
 
 import csv
+import gzip
 import json
 import re
 import shutil
 from itertools import pairwise
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from kernelstream.experiments.protocols import all_experiments
 from kernelstream.experiments.report import write_page
+from kernelstream.experiments.store import Store
+from kernelstream.experiments.summarise import summarise
 from sample_summary import LEARNERS, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
@@ -506,3 +512,48 @@ def test_series_stand_out_from_the_ground(open_page, theme):
     for colour in colours:
         low, high = sorted((light(colour), light(ground)))
         assert (high + 0.05) / (low + 0.05) >= 3, colour
+
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results" / "reproduction"
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="the repository's results are not here")
+def test_the_page_of_the_repositorys_results(browser, tmp_path):
+    """Figures on the page are the means of the stored runs, computed here once more without our code."""
+    for name in ("results.jsonl", "times.jsonl"):
+        (tmp_path / name).write_bytes(gzip.decompress((RESULTS / f"{name}.gz").read_bytes()))
+    wanted = all_experiments()
+    write_page(summarise({"skegd-table3": wanted["skegd-table3"]}, Store(tmp_path)), tmp_path / "report.html")
+    page = browser.new_page()
+    told = []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda request: told.append(request.url) if request.url.startswith("http") else None)
+    page.goto((tmp_path / "report.html").as_uri())
+    shown = page.evaluate("""() => {
+        const table = document.querySelector('table.results');
+        const data = [...table.tHead.rows[0].querySelectorAll('th')].map((it) => it.innerText);
+        const values = (cell) => [...cell.querySelectorAll('data')].map((it) => it.value);
+        return [...table.tBodies].map((body) => [
+            body.rows[0].innerText.trim(), data, [...body.querySelectorAll('tr.ours td')].map(values)]);
+    }""")
+    runs = pd.read_json(tmp_path / "results.jsonl", lines=True, dtype={"id": str})
+    runs = runs[(runs["play"] == "skegd.stream") & (runs["phase"] == "run") & runs["rows"].isna()]
+    checked = 0
+    for learner, columns, cells in shown:
+        if learner not in (
+            "RBP",
+            "Forgetron",
+        ):  # which are not tuned, so that all their runs are those of the table
+            continue
+        for data, values in zip(columns, cells, strict=True):
+            own = runs[(runs["learner"] == learner) & (runs["data"] == data)]
+            own = own[[settings["bandwidth"] == "aligned" for settings in own["settings"]]]
+            mistakes = pd.Series([measures["mistakes"] for measures in own["measures"]])
+            assert len(mistakes) == 20
+            assert float(values[0]) == pytest.approx(mistakes.mean())
+            assert float(values[1]) == pytest.approx(mistakes.std())
+            checked += 1
+    assert checked == 16
+    assert told == []
+    page.close()

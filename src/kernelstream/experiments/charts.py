@@ -41,6 +41,8 @@ def curve_series(name: str, rows: Sequence[Row], measure: str) -> Series | None:
 
 def of_a_table(rows: Rows, name: str) -> list[Chart]:
     """The charts of a table of mistakes: learning curves on each data set, and time against mistakes."""
+    # The same learner tuned in another way can hardly be told from it.
+    rows = {key: kept for key, kept in rows.items() if not key[1].endswith("tuned without warm-up")}
     made = []
     for data in dict.fromkeys(data for data, _, _ in rows):
         lines = [

@@ -124,7 +124,8 @@
 
     const shown = () => series.filter((one) => one.shown);
     const style = (one) => `--c: var(--s${one.slot % COLOURS})`;
-    const marker = (one) => MARKERS[one.slot % COLOURS];
+    // A colour comes again with another marker: in a scatter there is no dash to tell them apart.
+    const marker = (one) => MARKERS[(one.slot + 3 * Math.floor(one.slot / COLOURS)) % COLOURS];
     const dashed = (one) => (one.slot >= COLOURS ? " second" : "");
     const positive = (axis) => series.every((one) => one.points.every((point) => point[axis] > 0));
 

@@ -184,7 +184,8 @@ def _bar(counts: Counter[str], label: str) -> str:
 
 def _tiles(summary: Summary) -> str:
     counts = _counts(entry for _, _, table in _tables(summary) for entry in table.entries)
-    claims = [claim for paper in summary.papers for section in paper.sections for claim in section.claims]
+    sections = [section for paper in summary.papers for section in paper.sections]
+    claims = [claim for section in sections for claim in section.claims if claim.place != "not in the paper"]
     holds = Counter(claim.verdict for claim in claims)
     both = counts["reproduced"] + counts["reproduced without warm-up"]
     tiles: list[tuple[str, int | str, str, str]] = [

@@ -74,7 +74,8 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
 
 
 def _look(slot: int) -> dict[str, Any]:
-    return {"color": COLOURS[slot % len(COLOURS)], "marker": MARKERS[slot % len(MARKERS)]}
+    again = slot // len(COLOURS)  # a colour comes again with another marker
+    return {"color": COLOURS[slot % len(COLOURS)], "marker": MARKERS[(slot + 3 * again) % len(MARKERS)]}
 
 
 def _chart(chart: Chart, slots: list[int]) -> Any:
