@@ -46,20 +46,19 @@ that a tenth of a point is beyond three standard errors.
 """
 
 
-def figure(value: Figure | None, digits: int) -> str:
+def figure(value: Figure | None, style: str) -> str:
     if value is None:
         return ""
     if value.std != value.std:
-        return f"{value.mean:.{digits}f}"
-    return f"{value.mean:.{digits}f} ± {value.std:.{digits}f}"
+        return f"{value.mean:{style}}"
+    return f"{value.mean:{style}} ± {value.std:{style}}"
 
 
-def digits(table: Table) -> int:
-    largest = max((e.ours.mean for e in table.entries if e.ours), default=1.0)
-    return 0 if table.measure == "moves" else 4 if largest < 1 else 2
+def style_of(table: Table) -> str:
+    return {"relative_error": ".2g", "moves": ".0f"}.get(table.measure, ".2f")
 
 
-def line(entry: Entry, notes: dict[str, int], places: int) -> list[str]:
+def line(entry: Entry, notes: dict[str, int], style: str) -> list[str]:
     errors = "" if entry.errors is None else f"{entry.errors:+.1f}"
     without = "" if entry.errors_without_warmup is None else f"{entry.errors_without_warmup:+.1f}"
     note = ""
@@ -68,8 +67,8 @@ def line(entry: Entry, notes: dict[str, int], places: int) -> list[str]:
     variant = ", ".join(f"{name} = {value}" for name, value in entry.variant.items())
     runs = "" if entry.ours is None else str(entry.ours.n)
     return [
-        entry.data, variant, entry.label, figure(entry.paper, places), figure(entry.ours, places), errors,
-        figure(entry.without_warmup, places), without, runs, entry.verdict + note,
+        entry.data, variant, entry.label, figure(entry.paper, style), figure(entry.ours, style), errors,
+        figure(entry.without_warmup, style), without, runs, entry.verdict + note,
     ]  # fmt: skip
 
 
@@ -86,7 +85,7 @@ def table_of(table: Table, notes: dict[str, int]) -> str:
         "runs",
         "verdict",
     ]
-    body = [line(entry, notes, digits(table)) for entry in table.entries]
+    body = [line(entry, notes, style_of(table)) for entry in table.entries]
     kept = [i for i, head in enumerate(heads) if any(row[i] for row in body)]
     rows = [heads, ["---"] * len(heads), *body]
     return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in rows)
