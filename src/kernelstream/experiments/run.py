@@ -63,7 +63,7 @@ def reproduce(
     """
     with Store(folder) as store:
         release = version("kernelstream")
-        if others := {row["version"] for row in store.results.values()} - {release}:
+        if others := {str(row.get("version")) for row in store.results.values()} - {release}:
             raise ResultsError(
                 f"{folder} holds results of version {', '.join(sorted(others))}, and this is {release}: choose another folder"
             )
@@ -125,9 +125,8 @@ def _played(trials: list[Trial], jobs: int) -> Iterable[tuple[Trial, Outcome | s
             delayed(_play)(trial, os.getpid(), _environment()) for trial in list(left.values())
         )
         try:
-            with (
-                warnings.catch_warnings()
-            ):  # loky's about workers it renews because they hold a large data set
+            with warnings.catch_warnings():
+                # loky renews workers that hold a large data set, and would say so each time.
                 warnings.filterwarnings("ignore", "A worker stopped")
                 for id, outcome in running:
                     lost = 0
