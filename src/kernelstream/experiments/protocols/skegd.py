@@ -166,7 +166,7 @@ def _table3_cell(data: str, learner: str, seeds: Iterable[int], most: int | None
 
 
 def _papers_count(cell: Cell) -> Cell:
-    """The same learner, tuned by the mistakes after the warm-up: the paper's count, which rewards a long one."""
+    """The same learner, tuned by the mistakes after the warm-up: the count of published code, which rewards a long one."""
     if cell.tuning is None:
         raise ValueError(f"{cell.name} is not tuned")
     tuning = replace(cell.tuning, measure="mistakes_without_warmup")
@@ -194,7 +194,7 @@ def _table3(seeds: Iterable[int], most: int | None) -> Experiment:
         "lam the best of the paper's grids (the first of equals; without the three points of eta lam >= 1) on a "
         "permutation that is not reported. Projectron's and Projectron++'s threshold and BPA-S's C, which the "
         "paper does not name, are tuned in the same way. NOGD and SkeGD stand there twice: tuned by all their "
-        "mistakes, and tuned by those after the warm-up, the paper's count. Data as published: german is "
+        "mistakes, and tuned by those after the warm-up, the count of published code of this family. Data as published: german is "
         "german.numer, unscaled, with which RBP and Forgetron (nothing to tune) come out as in the paper; for the "
         "same reason covtype.binary is the one scaled to [0, 1]. cod-rna is its training part (59,535 rows), "
         "svmguide3 without the 41 rows that are copies. SkeGD with the paper's weight transfer (line 18) and "
