@@ -39,8 +39,8 @@ nothing left to do.
 
 Figures are mean ± standard deviation. "s.e." is the difference in standard errors. Verdicts: *reproduced*, within
 three standard errors; *reproduced without warm-up*, within three when the mistakes made before the learner's map
-exists are left out, as published code of this family does; *better* or *worse*, beyond three. Many of the papers' deviations are so small
-that a tenth of a point is beyond three standard errors.
+exists are left out, as published code of this family does; *better* or *worse*, beyond three. Many of the papers'
+deviations are so small that a tenth of a point is beyond three standard errors.
 
 ![All cells](overview.png)
 """

@@ -147,6 +147,18 @@ def test_published_figures_are_the_papers() -> None:
 # ---- one pass ----
 
 
+def test_every_seed_is_another_order_of_the_same_rows() -> None:
+    X, y = permuted("breast_cancer", 3)
+    for seed in (0, 4, 1000):
+        Z, labels = permuted("breast_cancer", seed)
+        assert not np.array_equal(X, Z)
+        assert np.array_equal(np.sort(X, axis=0), np.sort(Z, axis=0))
+        assert labels.sum() == y.sum()
+    assert np.array_equal(permuted("breast_cancer", 3, 50)[0], X[:50])
+    scores = {play(replace(NOGD_TRIAL, seed=seed)).measures["mistakes"] for seed in range(4)}
+    assert len(scores) > 1
+
+
 def test_a_pass_counts_as_the_estimator_does() -> None:
     X, y = permuted("breast_cancer", 3)
     settings = {"class": "NOGD", "budget": 30, "eta": 0.3, "bandwidth": 64.0}
