@@ -447,7 +447,8 @@ def fake(folder: Path, shift: dict[str, float]) -> Store:
                     "mistakes": value, "mistakes_without_warmup": value - 5, "warmup_rounds": 100.0 * (cell.name == "NOGD"),
                     "rounds": 1000.0,
                 }  # fmt: skip
-                store.add(trial, Outcome(measures, 0.1), "1", "v3")
+                found = {"bandwidth": 2.0, "gamma": 0.1 * trial.seed}
+                store.add(trial, Outcome(measures, 0.1, found=found), "1", "v3")
     return Store(folder)
 
 
@@ -462,7 +463,8 @@ def test_verdicts(tmp_path: Path) -> None:
     assert entries["Forgetron"].verdict == "better"
     assert entries["Projectron"].verdict == "worse"
     assert entries["NOGD"].verdict == "reproduced without warm-up"
-    assert entries["NOGD"].settings["eta"] == 1e-05  # the fake tuning likes small steps
+    # The fake tuning likes small steps; what permutations draw for themselves is not a setting.
+    assert entries["NOGD"].settings == {"eta": 1e-05, "lam": 0.0001, "bandwidth": 2.0}
     assert entries["NOGD, tuned without warm-up"].paper == entries["NOGD"].paper
     assert entries["NOGD, tuned without warm-up"].ours is None  # the fake tuning likes other steps there
     assert entries["SkeGD"].verdict == "not run"

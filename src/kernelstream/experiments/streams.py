@@ -44,6 +44,7 @@ def _loaded(name: str) -> tuple[Any, Array]:
     return X, 2.0 * index - 1.0 if len(labels) == 2 else index.astype(np.float64)
 
 
+@lru_cache(maxsize=32)
 def classes(name: str) -> int:
     """Number of classes of a data set, 0 for regression.
 

@@ -93,7 +93,9 @@ def _entry(cell: Cell, rows: Rows, store: Store, measure: str, lower: bool) -> E
     spent = figure_of(found, "seconds")
     entry.seconds = None if spent is None else spent.mean
     chosen = {} if cell.tuning is None else cell.tuning.best(store.results)
-    entry.settings = {**(chosen or {}), **found[0].get("found", {})}
+    every = [row.get("found", {}) for row in found]
+    same = {name: value for name, value in every[0].items() if all(one.get(name) == value for one in every)}
+    entry.settings = {**(chosen or {}), **same}  # what each permutation drew for itself is nobody's setting
     if any(row["measures"].get("warmup_rounds") for row in found):
         entry.without_warmup = figure_of(found, f"{measure}_without_warmup")
     if entry.paper is None:

@@ -66,12 +66,9 @@ def rows_of(data: str, seed: int, rows: int | None) -> tuple[Any, Array]:
     if data in SCALED:
         middle, half, y_middle, y_half = _ranges(data)
         X = (X - middle) / half
-        if not classes_of(data):
+        if not classes(data):
             y = (y - y_middle) / y_half
     return X, y
-
-
-classes_of = lru_cache(maxsize=None)(classes)
 
 
 @lru_cache(maxsize=32)
@@ -120,7 +117,7 @@ def folds_of(n: int, fold: int) -> tuple[Array, Array]:
 def _held_out(trial: Trial) -> Outcome:
     """One pass over four fifths of the rows, the error on the last fifth."""
     X, y = rows_of(trial.data, TUNING_SEED, trial.rows)
-    many = classes_of(trial.data)
+    many = classes(trial.data)
     learn, held = folds_of(len(y), trial.seed)
     learner, found = learner_of(trial)
     learner.start(X.shape[1], many if many > 2 else 1, regression=not many)
@@ -145,7 +142,7 @@ def stream(trial: Trial) -> Outcome:
     if trial.phase == "tune":
         return _held_out(trial)
     X, y = rows_of(trial.data, trial.seed, trial.rows)
-    many = classes_of(trial.data)
+    many = classes(trial.data)
     learner, found = learner_of(trial)
     outcome = pass_over(learner, X, y, outputs=many if many > 2 else 1, regression=not many, timed=True)
     measures, curve = outcome.measures, outcome.curve or {}
