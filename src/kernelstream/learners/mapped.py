@@ -12,7 +12,7 @@ import numpy as np
 from kernelstream.kernels import core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step, state_error
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks, check_rank
+from kernelstream.sketches.landmarks import Landmarks, check_rank
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.validate import check_integer
 
