@@ -2,6 +2,8 @@
 
 import os
 import sys
+from importlib.metadata import entry_points
+from typing import Any
 
 from kernelstream.cli.arguments import UsageError, parse
 
@@ -17,10 +19,15 @@ def main(argv: list[str] | None = None) -> int:
         0
     """
     try:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
+        words = sys.argv[1:] if argv is None else argv
+        if words and (command := _other_command(words[0])):
+            code: int = command.main(words[1:], f"kernelstream {words[0]}", standalone_mode=False) or 0
+            sys.stdout.flush()
+            return code
+        arguments = parse(words)
         from kernelstream.cli import commands
 
-        code: int = getattr(commands, arguments.command)(arguments)
+        code = getattr(commands, arguments.command)(arguments)
         sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse after --help and --version
@@ -37,6 +44,12 @@ def main(argv: list[str] | None = None) -> int:
         )
         _tell(_message(error, ours))
         return 2 if ours else 1
+
+
+def _other_command(name: str) -> Any:
+    """The click command that another package (or `kernelstream_reproduce`) registers under this name, or None."""
+    entries = entry_points(group="kernelstream.commands", name=name)
+    return next((entry.load() for entry in entries), None)
 
 
 def _tell(message: str) -> None:

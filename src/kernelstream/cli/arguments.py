@@ -15,7 +15,7 @@ ROWS = 100_000
 EXIT_CODES = """\
 exit codes:
   0    done
-  1    a failure that is ours to mend: please report it
+  1    a defect of kernelstream: please report it
   2    an error, told in one line: a wrong command, a file that is not there, a bad row, a full disk ...
   130  stopped by Ctrl-C, after the result so far (and a checkpoint, if asked for)
 """
@@ -56,12 +56,7 @@ examples:
   kernelstream data get a9a ijcnn1
   kernelstream data get all --data sets
 """,
-    "reproduce": """\
-examples:
-  kernelstream reproduce --quick                       a small version of everything
-  kernelstream reproduce skegd-table3                  one table, 20 permutations
-  kernelstream reproduce --data ~/benchmarks           everything; stop and go on as you like
-""",
+    "reproduce": "",
     "completion": """\
 to switch it on:
   bash   eval "$(kernelstream completion bash)"        in ~/.bashrc
@@ -164,29 +159,9 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument("names", nargs="*", metavar="NAME", help="data sets, or all")
     _data_folder(data)
 
-    reproduce = command(
-        "reproduce",
-        "run the papers' experiments and write a report",
-        "Run the papers' experiments by their own protocols and write a report: ours beside theirs. What is done "
-        "is kept as it goes; the same command goes on where it was stopped.",
-    )
-    reproduce.add_argument(
-        "experiments",
-        nargs="*",
-        metavar="NAME",
-        help="such as skegd-table3, or a whole paper: skegd, nolana, okssil, kons (default: everything)",
-    )
-    reproduce.add_argument(
-        "--quick", action="store_true", help="few permutations of short prefixes: some minutes"
-    )
-    _data_folder(reproduce)
-    reproduce.add_argument(
-        "--out", metavar="DIR", help="results and report (default: reproduction, or reproduction-quick)"
-    )
-    reproduce.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="processes (default: one for each core)"
-    )
-
+    command(
+        "reproduce", "run the papers' experiments and write a report"
+    )  # `kernelstream_reproduce.command` does it
     completion = command("completion", "print a script that completes this command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
 

@@ -343,14 +343,7 @@ def _few(things: list[Any], most: int = 100) -> str:
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
-# ---- reproduce, learners, completion ----
-
-
-def reproduce(arguments: argparse.Namespace) -> int:
-    """Run the papers' experiments; what that needs is imported only now."""
-    from kernelstream.cli.reproduce import reproduce as reproduce_papers
-
-    return reproduce_papers(arguments)
+# ---- learners, completion ----
 
 
 def learners(arguments: argparse.Namespace) -> int:
@@ -381,12 +374,6 @@ def learners(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _experiment_names() -> list[str]:
-    from kernelstream.experiments.protocols import PROTOCOLS, all_experiments
-
-    return [*PROTOCOLS, *all_experiments()]
-
-
 def completion(arguments: argparse.Namespace) -> int:
     """Print a script for a shell."""
     import shtab
@@ -401,8 +388,6 @@ def completion(arguments: argparse.Namespace) -> int:
             action.choices = list(FORMATS)
         elif action.dest in files:
             action.complete = shtab.FILE
-        elif action.dest == "experiments":
-            action.choices = _experiment_names()
         elif action.dest == "names":
             action.choices = ["all", *DATASETS]
         elif action.dest in ("checkpoint", "data", "out"):
