@@ -25,9 +25,9 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results" / "reproduction"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("reproduce")
-    assert main(["reproduce", "kons-dictionary", "--quick", "--out", str(made), "--jobs", "1"]) == 0
-    return made
+    folder = tmp_path_factory.mktemp("reproduce")
+    assert main(["reproduce", "kons-dictionary", "--quick", "--out", str(folder), "--jobs", "1"]) == 0
+    return folder
 
 
 def test_it_leaves_results_that_pandas_reads(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_data_that_is_not_here_is_left_out(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_leaves_a_report_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_report_and_the_same_command_continues(tmp_path: Path) -> None:
     """The whole experiment takes minutes, so that it cannot be done before the signal comes."""
     command = [sys.executable, "-c", "from kernelstream.cli import main; raise SystemExit(main())"]
     command += ["reproduce", "kons-dictionary", "--jobs", "1", "--out", str(tmp_path)]
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_a_report_and_the_same_command_goes_on(tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         told, errors = process.communicate(timeout=120)
         assert process.returncode == 130, errors
-        assert "the same command goes on" in errors
+        assert "the same command continues" in errors
         assert "Traceback" not in errors
         assert re.search(r"kons-dictionary +\d+ of 260 runs", told)
         assert (tmp_path / "report.html").exists()

@@ -448,7 +448,7 @@ def fake(folder: Path, shift: dict[str, float]) -> Store:
                     "rounds": 1000.0,
                 }  # fmt: skip
                 found = {"bandwidth": 2.0, "gamma": 0.1 * trial.seed}
-                store.add(trial, Outcome(measures, 0.1, found=found), "1", "v3")
+                store.add(trial, Outcome(measures, 0.1, chosen=found), "1", "v3")
     return Store(folder)
 
 

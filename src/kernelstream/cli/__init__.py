@@ -39,9 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except Exception as error:
         # A message of ours speaks for itself; anything else is clearer with its type.
-        ours = isinstance(error, UsageError | ValueError | OSError) or type(error).__module__.startswith(
-            "kernelstream"
-        )
+        module = type(error).__module__
+        ours = isinstance(error, UsageError | ValueError | OSError) or module.startswith(("kernelstream", "click"))
         _tell(_message(error, ours))
         return 2 if ours else 1
 
