@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kernelstream.experiments.plan import Outcome, Trial
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 
 __all__ = ["ResultsError", "Store"]
 

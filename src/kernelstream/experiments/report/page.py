@@ -26,7 +26,7 @@ from kernelstream.experiments.summary import (
     Summary,
     Table,
 )
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 
 __all__ = ["page", "write_page"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelstream.experiments.report.looks import COLOURS, charts, deciding, slug
 from kernelstream.experiments.summary import Chart, Entry, Summary
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 
 __all__ = ["write_pictures"]
 
