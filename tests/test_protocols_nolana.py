@@ -19,7 +19,7 @@ from kernelstream.kernels import Gaussian
 from kernelstream.learners import FOGD, NOLANA
 from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks
+from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.stream.datasets import DATASETS
 
 MOVING = {"budget": 20, "rank": 16, "epsilon": "auto", "solver": "scratch", "loss": "hinge"}
