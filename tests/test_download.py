@@ -173,7 +173,7 @@ def test_progress_is_told(web, tiny, tmp_path):
     web.pages = {"tiny": body}
     tiny("tiny")
     told = []
-    get("tiny", tmp_path, told=lambda *state: told.append(state))
+    get("tiny", tmp_path, progress=lambda *state: told.append(state))
     assert told == [(web.base + "tiny", 0, None), (web.base + "tiny", len(body), len(body))]
 
 
@@ -412,7 +412,7 @@ def test_an_interrupt_leaves_nothing(web, tiny, tmp_path):
     web.pages = {"tiny": TRAIN + TEST}
     tiny("tiny")
     with pytest.raises(KeyboardInterrupt):
-        get("tiny", tmp_path, told=interrupt)
+        get("tiny", tmp_path, progress=interrupt)
     assert [*tmp_path.iterdir()] == []
 
 

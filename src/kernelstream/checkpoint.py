@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 from kernelstream.errors import CheckpointError, ModelFileError
-from kernelstream.persistence import Model, pack, unpack, write_atomically
+from kernelstream.files import write_atomically
+from kernelstream.persistence import Model, pack, unpack
 
 __all__ = ["Checkpoint", "Saved"]
 

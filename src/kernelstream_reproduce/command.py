@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernelstream.cli.arguments import Command, UsageError, data_folder, folders, process_count
+
 if TYPE_CHECKING:
     from kernelstream_reproduce.run import Progress
     from kernelstream_reproduce.store import Store
@@ -27,24 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 
-def _complete_name(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+def _complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from kernelstream_reproduce.protocols import PROTOCOLS, all_experiments
 
-    return [name for name in (*PROTOCOLS, *all_experiments()) if name.startswith(start)]
-
-
-def _check_jobs(context: click.Context, parameter: click.Parameter, jobs: int | None) -> int:
-    if jobs is None:
-        return -1  # joblib's word for all cores
-    if jobs < 1:
-        raise click.BadParameter(f"must be at least 1, got {jobs}")
-    return jobs
+    return [name for name in (*PROTOCOLS, *all_experiments()) if name.startswith(incomplete)]
 
 
 @click.command(
     "reproduce",
+    cls=Command,
     short_help="run the papers' experiments and write a report",
-    epilog="""\b
+    epilog="""\
 examples:
   kernelstream reproduce --quick                       a small version of everything
   kernelstream reproduce skegd-table3                  one table, 20 permutations
@@ -53,20 +48,15 @@ examples:
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete_name)
 @click.option("--quick", is_flag=True, help="Few permutations of short prefixes: some minutes.")
-@click.option(
-    "--data",
-    metavar="DIR",
-    type=click.Path(file_okay=False),
-    help="Folder of the data sets (default: $KERNELSTREAM_DATA, else the cache folder).",
-)
+@data_folder
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(),
+    shell_complete=folders,
     help="Folder for results and report (default: reproduction, or reproduction-quick).",
 )
 @click.option(
-    "--jobs", metavar="N", type=int, callback=_check_jobs, help="Processes (default: one per core)."
+    "--jobs", type=process_count, default=-1, metavar="N", help="Processes (default: one per core)."
 )
 def reproduce(names: tuple[str, ...], quick: bool, data: str | None, out: str | None, jobs: int) -> int:
     """Run the papers' experiments by their own protocols and write a report: our figures beside theirs.
@@ -75,9 +65,7 @@ def reproduce(names: tuple[str, ...], quick: bool, data: str | None, out: str | 
     Finished runs are kept; the same command continues where it was stopped.
     """
     if missing := [name for name in ("jinja2", "joblib") if importlib.util.find_spec(name) is None]:
-        raise click.ClickException(
-            f"reproduce needs {' and '.join(missing)}: pip install 'kernelstream[reproduce]'"
-        )
+        raise UsageError(f"reproduce needs {' and '.join(missing)}: pip install 'kernelstream[reproduce]'")
     from kernelstream_reproduce.comparison import summarise
     from kernelstream_reproduce.protocols import all_experiments
     from kernelstream_reproduce.report import write_page, write_pictures
@@ -120,7 +108,7 @@ def choose(names: Sequence[str], experiments: dict[str, Experiment]) -> dict[str
     for name in names:
         if name not in experiments and name not in PROTOCOLS:
             near = did_you_mean(name, [*experiments, *PROTOCOLS])
-            raise click.ClickException(f"unknown experiment {name!r}; {near}")
+            raise UsageError(f"unknown experiment {name!r}; {near}")
     return {
         name: experiment
         for name, experiment in experiments.items()

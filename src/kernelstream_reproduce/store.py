@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import filelock
 
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 from kernelstream_reproduce.trials import Outcome, Trial
 
 __all__ = ["ResultsError", "Store"]

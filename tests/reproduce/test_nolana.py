@@ -15,7 +15,7 @@ from kernelstream.kernels import Gaussian
 from kernelstream.learners import FOGD, NOLANA
 from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks
+from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.stream.datasets import DATASETS
 from kernelstream_reproduce.protocols.nolana import PROTOCOL, procedures
 from kernelstream_reproduce.protocols.nolana.experiments import EPSILONS, LEARNERS

@@ -12,8 +12,8 @@ import numpy as np
 from kernelstream.kernels import core_options
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step, state_error
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks, check_rank
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
+from kernelstream.sketches.landmarks import Landmarks, check_rank
 from kernelstream.validate import check_integer
 
 __all__ = ["FOGD", "NOGD"]

@@ -18,7 +18,7 @@ import scipy.linalg
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.mapped import NOGD
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks, check_adaptation
+from kernelstream.sketches.landmarks import Landmarks, check_adaptation
 from kernelstream.validate import check_number
 
 __all__ = ["NOLANA"]

@@ -25,7 +25,7 @@ TIMEOUT = 10.0
 WAITS = (1.0, 4.0)
 """Seconds before the second try and the third. Only a transfer that broke or a server in trouble is tried again."""
 
-Told = Callable[[str, int, int | None], object]
+Progress = Callable[[str, int, int | None], object]
 """Called with an address, the bytes that have come, and how many there will be or None; first with 0 bytes, before the
 connection is made."""
 
@@ -48,7 +48,7 @@ class _Broken(Exception):
     """A failure that may not come again."""
 
 
-def fetch(addresses: Sequence[str], path: Path, most: int, told: Told) -> None:
+def fetch(addresses: Sequence[str], path: Path, most: int, progress: Progress) -> None:
     """Fetch the parts of a data set and join them, in order, to one LIBSVM file packed with xz.
 
     A part may be packed with bzip2 or xz (told by the end of its name), be a member of a zip archive (named after
@@ -58,7 +58,7 @@ def fetch(addresses: Sequence[str], path: Path, most: int, told: Told) -> None:
         addresses: where the parts are.
         path: the file to write; its folder is also used for the parts. After an error it may hold anything.
         most: bytes that neither a part nor what it unpacks to can have.
-        told: told of progress.
+        progress: called as bytes come.
     """
     part = path.with_name("part")
     with open(path, "wb") as file:
@@ -66,7 +66,7 @@ def fetch(addresses: Sequence[str], path: Path, most: int, told: Told) -> None:
             file, "wb", preset=0
         ) as packed:  # larger than by default by 40 %, in a twentieth of the time
             for address in addresses:
-                _download(address, part, most, told)
+                _download(address, part, most, progress)
                 end = b"\n"
                 for piece in _text(address, part, most):
                     packed.write(piece)
@@ -77,26 +77,26 @@ def fetch(addresses: Sequence[str], path: Path, most: int, told: Told) -> None:
         os.fsync(file.fileno())
 
 
-def _download(address: str, path: Path, most: int, told: Told) -> None:
+def _download(address: str, path: Path, most: int, progress: Progress) -> None:
     for wait in (*WAITS, None):
         try:
-            return _transfer(address, path, most, told)
+            return _transfer(address, path, most, progress)
         except _Broken as error:
             if wait is None:
                 raise DownloadError(f"{error} (tried {len(WAITS) + 1} times)") from None
             time.sleep(wait)
 
 
-def _transfer(address: str, path: Path, most: int, told: Told) -> None:
+def _transfer(address: str, path: Path, most: int, progress: Progress) -> None:
     request = urllib.request.Request(address, headers={"User-Agent": "kernelstream"})
-    told(address, 0, None)
+    progress(address, 0, None)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response, open(path, "wb") as file:
             length = response.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
             while piece := response.read(_BLOCK):
                 file.write(piece)
-                told(address, file.tell(), total)
+                progress(address, file.tell(), total)
                 if file.tell() > most:
                     raise DownloadError(f"{address} is larger than the data set can be")
             if total is not None and file.tell() < total:

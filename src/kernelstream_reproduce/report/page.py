@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 from kernelstream_reproduce.report import numbers
 from kernelstream_reproduce.report.style import LIMITS, charts, slug
 from kernelstream_reproduce.report.tables import ResultTable, chart_numbers, overview, verdict_counts

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernelstream.persistence import write_atomically
+from kernelstream.files import write_atomically
 from kernelstream_reproduce.report.style import COLOURS, charts, deciding_difference, slug
 from kernelstream_reproduce.summary import Chart, Entry, Summary
 
