@@ -64,7 +64,7 @@ def reproduce(names: tuple[str, ...], quick: bool, data: str | None, out: str | 
     NAME is an experiment, such as skegd-table3, or a whole paper: skegd, nolana, okssil, kons (default: everything).
     Finished runs are kept; the same command continues where it was stopped.
     """
-    if missing := [name for name in ("jinja2", "joblib") if importlib.util.find_spec(name) is None]:
+    if missing := [name for name in ("jinja2", "joblib") if not importlib.util.find_spec(name)]:
         raise UsageError(f"reproduce needs {' and '.join(missing)}: pip install 'kernelstream[reproduce]'")
     from kernelstream_reproduce.comparison import summarise
     from kernelstream_reproduce.protocols import all_experiments

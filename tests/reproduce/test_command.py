@@ -1,6 +1,7 @@
 """`kernelstream reproduce` as a user runs it. The experiments of the KONS paper need no data set."""
 
 import gzip
+import importlib.util
 import json
 import os
 import re
@@ -62,6 +63,36 @@ def test_a_second_time_there_is_nothing_to_do(folder: Path, capsys: pytest.Captu
     assert main(["reproduce", "kons-dictionary", "--quick", "--out", str(folder), "--jobs", "1"]) == 0
     assert "complete" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+LATER = {"jinja2", "markupsafe", "filelock", "joblib", "matplotlib", "kernelstream_reproduce.run"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kernelstream",
+        "from kernelstream.cli import main; main(['--help'])",
+        "from kernelstream.cli import main; main(['reproduce', '--help'])",
+        "from kernelstream.cli import main; main(['data', 'list'])",
+    ],
+)
+def test_what_only_a_run_needs_is_imported_only_then(code: str) -> None:
+    script = f"{code}\nimport sys; print('LOADED', *sys.modules)"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    assert not LATER & set(printed.rpartition("LOADED")[2].split())
+
+
+def test_without_jinja_nothing_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != "jinja2" and find_spec(name))
+    assert main(["reproduce", "kons", "--quick", "--out", str(tmp_path / "out")]) == 2
+    assert "needs jinja2: pip install 'kernelstream[reproduce]'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:

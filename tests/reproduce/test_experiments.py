@@ -254,7 +254,6 @@ def test_figures_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     assert not Store(tmp_path).results
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     with Store(tmp_path), pytest.raises(ResultsError, match="another run"), Store(tmp_path):
         pass
