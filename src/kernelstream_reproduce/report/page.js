@@ -3,7 +3,7 @@
 (() => {
   const SVG = "http://www.w3.org/2000/svg"; // a name, not an address that is loaded
   const COLOURS = 8;
-  const MARKERS = [ // one a colour, about 8 wide around 0,0: colour alone says nothing
+  const MARKERS = [ // one per colour, about 8 wide around 0,0: for readers who do not see the colours
     "M4 0A4 4 0 1 1-4 0A4 4 0 1 1 4 0Z", "M-3.5-3.5H3.5V3.5H-3.5Z", "M0-4.6L4.4 3.4H-4.4Z", "M0-5L4.6 0L0 5L-4.6 0Z",
     "M0 4.6L4.4-3.4H-4.4Z", "M-1.5-4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5V-1.5H-1.5Z",
     "M0-2L2.6-4.6L4.6-2.6L2 0L4.6 2.6L2.6 4.6L0 2L-2.6 4.6L-4.6 2.6L-2 0L-4.6-2.6L-2.6-4.6Z",
@@ -13,25 +13,25 @@
 
   // ---- small things ----
   function html(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.append(...children);
-    return made;
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
   }
 
   function draw(parent, tag, attributes = {}, text = "") {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    if (text) made.textContent = text;
-    parent?.append(made);
-    return made;
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text) element.textContent = text;
+    parent?.append(element);
+    return element;
   }
 
   function button(text, pressed, act) {
-    const made = html("button", { type: "button" }, text);
-    if (pressed !== null) made.setAttribute("aria-pressed", pressed);
-    made.addEventListener("click", act);
-    return made;
+    const element = html("button", { type: "button" }, text);
+    if (pressed !== null) element.setAttribute("aria-pressed", pressed);
+    element.addEventListener("click", act);
+    return element;
   }
 
   /** So many digits as fit an axis or a tooltip. */
@@ -72,25 +72,25 @@
     const rough = (high - low) / wanted || 1;
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
-    const found = [];
+    const marks = [];
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) {
-      found.push(Number((k * step).toPrecision(12))); // 0.3, not 0.30000000000000004
+      marks.push(Number((k * step).toPrecision(12))); // 0.3, not 0.30000000000000004
     }
-    return found;
+    return marks;
   }
 
   function logTicks(low, high) {
     const decades = Math.log10(high / low);
     if (decades < 0.8) return ticks(low, high, 5).filter((value) => value > 0);
     const every = Math.ceil(decades / 7);
-    const found = [];
+    const marks = [];
     for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high) + 1e-9; k++) {
       for (const factor of decades > 2.5 ? [1] : [1, 2, 5]) {
         const value = Number((factor * 10 ** k).toPrecision(12));
-        if (k % every === 0 && value >= low * 0.999 && value <= high * 1.001) found.push(value);
+        if (k % every === 0 && value >= low * 0.999 && value <= high * 1.001) marks.push(value);
       }
     }
-    return found;
+    return marks;
   }
 
   /** The bounds of an axis: a little beyond the values; from 0 where bars stand on it. */
@@ -130,9 +130,9 @@
     const positive = (axis) => series.every((one) => one.points.every((point) => point[axis] > 0));
 
     function swatch(one) {
-      const made = draw(null, "svg", { class: "swatch", viewBox: "-13 -7 26 14", "aria-hidden": "true", style: style(one) });
-      key(made, one);
-      return made;
+      const picture = draw(null, "svg", { class: "swatch", viewBox: "-13 -7 26 14", "aria-hidden": "true", style: style(one) });
+      key(picture, one);
+      return picture;
     }
 
     function key(parent, one) {
@@ -317,8 +317,8 @@
     // -- the cursor: what can be pointed at, from left to right
     function places() {
       if (chart.kind === "scatter") {
-        const found = shown().flatMap((one) => one.points.map((point) => ({ one, point })));
-        return found.sort((a, b) => a.point.x - b.point.x || a.point.y - b.point.y);
+        const points = shown().flatMap((one) => one.points.map((point) => ({ one, point })));
+        return points.sort((a, b) => a.point.x - b.point.x || a.point.y - b.point.y);
       }
       return [...new Set(shown().flatMap((one) => one.points.map((point) => point.x)))].sort((a, b) => a - b);
     }
@@ -381,13 +381,13 @@
     plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") leave(); });
     plot.addEventListener("blur", leave);
     plot.addEventListener("keydown", (event) => {
-      const found = places();
-      const now = at === null ? -1 : found.findIndex((place) => place === at || (place.point && place.point === at.point));
-      const to = { ArrowRight: now + 1, ArrowLeft: now < 0 ? found.length - 1 : now - 1, Home: 0, End: found.length - 1 }[event.key];
+      const all = places();
+      const now = at === null ? -1 : all.findIndex((place) => place === at || (place.point && place.point === at.point));
+      const to = { ArrowRight: now + 1, ArrowLeft: now < 0 ? all.length - 1 : now - 1, Home: 0, End: all.length - 1 }[event.key];
       if (event.key === "Escape") leave();
-      if (to === undefined || !found.length) return;
+      if (to === undefined || !all.length) return;
       event.preventDefault();
-      at = found[Math.max(0, Math.min(found.length - 1, to))];
+      at = all[Math.max(0, Math.min(all.length - 1, to))];
       showCursor();
     });
 
