@@ -1,16 +1,16 @@
-"""Checkpoints: a model and where its stream stood, in one file, so that a killed run goes on as if nothing had been."""
+"""Checkpoints: a model and where its stream stood, in one file, so that a killed run continues with the same result."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from kernelstream.errors import CheckpointError, ModelFileError
-from kernelstream.persistence import Model, pack, unpack, write_atomically
+from kernelstream.files import write_atomically
+from kernelstream.persistence import Model, pack, unpack
 
 __all__ = ["Checkpoint", "Saved"]
 
@@ -47,20 +47,21 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        import filelock
+
         self.folder = Path(folder)
+        # Not bound to a thread, so that any thread may close the checkpoint.
+        self._lock = filelock.FileLock(self.folder / "lock", timeout=0, thread_local=False)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] | None = open(self.folder / "lock", "a+")
+            self._lock.acquire()
+        except filelock.Timeout:
+            raise CheckpointError(
+                f"{self.folder} is in use by another run: wait for it, or give another folder"
+            ) from None
         except OSError as error:
             raise OSError(
                 error.errno, f"cannot write in the checkpoint folder: {error.strerror}", str(self.folder)
-            ) from None
-        try:
-            _lock(self._lock)
-        except OSError:
-            self.close()
-            raise CheckpointError(
-                f"{self.folder} is in use by another run: wait for it, or give another folder"
             ) from None
         for left in self.folder.glob("*.tmp"):  # of a run killed while it wrote
             left.unlink(missing_ok=True)
@@ -102,9 +103,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let others have the folder."""
-        if self._lock is not None:
-            self._lock.close()  # which unlocks it
-            self._lock = None
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -115,17 +114,3 @@ class Checkpoint:
     def _files(self) -> list[Path]:
         """The states, oldest first."""
         return sorted(p for p in self.folder.iterdir() if re.fullmatch(r"\d{12}\.safetensors", p.name))
-
-
-def _lock(file: IO[str]) -> None:
-    """Lock a file for this process, as long as it is open; ``OSError`` if another process has it."""
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    with contextlib.suppress(ImportError):
-        import msvcrt
-
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]

@@ -8,13 +8,11 @@ back to the bit. docs/model-files.md describes the format.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import numbers
 import os
-import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -30,9 +28,10 @@ from kernelstream import kernels, learners, losses
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators import _outputs as outputs_of
+from kernelstream.files import write_atomically
 from kernelstream.learners import Learner, NewtonMixture
 
-__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
+__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -204,31 +203,6 @@ def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
             f"{os.fspath(path)}: {status.st_size:,} bytes are more than max_bytes={max_bytes:,}"
         )
     return Path(path).read_bytes()
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that after a crash at any moment it is the old one or the new one, never a part."""
-    target = os.path.realpath(path)
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    try:
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-            if os.name == "posix":  # the new name must last, too
-                folder = os.open(os.path.dirname(target), os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
-        except OSError as error:
-            raise OSError(error.errno, f"cannot write the file: {error.strerror}", os.fspath(path)) from None
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 # ---- from a header to a model ----

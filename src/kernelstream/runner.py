@@ -54,7 +54,7 @@ class Run:
         checkpoint: a folder.
         every: rows between two checkpoints.
         settings: what makes this run what it is; a checkpoint of other settings is refused.
-        told: called with the result so far and the source, at the start and after each chunk.
+        on_chunk: called with the result so far and the source, at the start and after each chunk.
     """
 
     model: Model
@@ -63,7 +63,7 @@ class Run:
     checkpoint: str | None = None
     every: int = EVERY
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    told: Callable[[Result, Source], object] = lambda result, source: None
+    on_chunk: Callable[[Result, Source], object] = lambda result, source: None
 
     def __call__(self) -> Outcome:
         """Run to the end of the source or to Ctrl-C, whichever is first."""
@@ -100,7 +100,7 @@ class Run:
                     folder.save(model, position, **record)
 
             last_saved = before
-            self.told(result, source)
+            self.on_chunk(result, source)
             while True:
                 try:
                     chunk = interrupts.read(source)
@@ -120,7 +120,7 @@ class Run:
                 if result.rounds - last_saved >= self.every:
                     save()
                     last_saved = result.rounds
-                self.told(result, source)
+                self.on_chunk(result, source)
             if not interrupts.asked:
                 position = source.position  # with the bad rows at the very end
             save(finished=not interrupts.asked)
