@@ -57,6 +57,7 @@ template <class T> void bind_basics(nb::module_& m, const std::string& suffix) {
       .def("first_not_finite", &Held::first_not_finite)
       .def("part", &Held::part, "start"_a, "stop"_a)
       .def("array", &Held::array)
+      .def("arrays", &Held::arrays)
       .def_prop_ro("n", [](const Held& h) { return h.rows.n; })
       .def_prop_ro("width", [](const Held& h) { return h.rows.width; })
       .def_prop_ro("sparse", [](const Held& h) { return h.rows.sparse(); });

@@ -101,6 +101,15 @@ template <class T> struct HeldRows {
     return h;
   }
 
+  // The caller's memory, read only: (matrix,), or of CSR (values, indices, starts), whose starts[0] may be above 0 in a part.
+  nb::tuple arrays() const {
+    size_t n = size_t(rows.n), width = size_t(rows.width);
+    if (!rows.sparse()) return nb::make_tuple(Made<const T>(rows.dense, {n, width}, a));
+    size_t first = size_t(rows.starts[0]), count = size_t(rows.starts[n]) - first;
+    return nb::make_tuple(Made<const T>(rows.values + first, {count}, a), Made<const int32_t>(rows.indices + first, {count}, b),
+                          Made<const int64_t>(rows.starts, {n + 1}, c));
+  }
+
   Made<T> array() const {
     T* x;
     Made<T> out = make<T>({size_t(rows.n), size_t(rows.width)}, &x);

@@ -4,12 +4,13 @@ from kernelstream.learners.base import Learner
 from kernelstream.learners.bogd import BOGD
 from kernelstream.learners.bpas import BPAS
 from kernelstream.learners.dualsgd import DualSGD
+from kernelstream.learners.fogd import FOGD
 from kernelstream.learners.forgetron import Forgetron
 from kernelstream.learners.kogd import KOGD, TruncatedKOGD
 from kernelstream.learners.kons import KONS, SketchedKONS
 from kernelstream.learners.krls import KRLS
-from kernelstream.learners.mapped import FOGD, NOGD
 from kernelstream.learners.newton_mixture import NewtonMixture
+from kernelstream.learners.nogd import NOGD
 from kernelstream.learners.nolana import NOLANA
 from kernelstream.learners.oklgd import OKLGD
 from kernelstream.learners.oks import OKS

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner, check_seed, check_step
-from kernelstream.validate import check_choice, check_integer, check_number
+from kernelstream.learners.expansion import ExpansionLearner
+from kernelstream.validate import check_choice, check_integer, check_number, check_seed, check_step
 
 __all__ = ["BOGD"]
 

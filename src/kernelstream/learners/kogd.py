@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner, check_step
-from kernelstream.validate import check_integer
+from kernelstream.learners.expansion import ExpansionLearner
+from kernelstream.validate import check_integer, check_step
 
 __all__ = ["KOGD", "TruncatedKOGD"]
 

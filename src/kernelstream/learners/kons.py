@@ -38,9 +38,10 @@ from typing import Any, ClassVar
 
 from kernelstream._core import core
 from kernelstream.kernels import core_options
-from kernelstream.learners.base import ExpansionLearner, check_seed
+from kernelstream.learners.base import Array
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.losses import Loss, as_loss
-from kernelstream.validate import check_integer, check_number
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["KONS", "SketchedKONS", "curvature_constant"]
 
@@ -58,7 +59,7 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
     return float(core.curvature_constant(as_loss(loss).name, C, target))
 
 
-class NewtonLearner(ExpansionLearner):
+class NewtonLearner(KernelLearner):
     """What KONS, Sketched-KONS and PROS-N-KONS share: a curved loss, scores in [-C, C], one output."""
 
     #: Each class would need a second-order matrix of its own.
@@ -99,6 +100,9 @@ class NewtonLearner(ExpansionLearner):
             "C": float(self.C),
             "eta": 0.0 if self.eta is None else float(self.eta),
         }
+
+    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
+        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
 
 
 class KONS(NewtonLearner):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelstream.learners.base import Array, State, state_error
-from kernelstream.learners.mapped import NOGD
+from kernelstream.learners.nogd import NOGD
 from kernelstream.rows import as_rows
 from kernelstream.sketches.landmarks import Landmarks, check_adaptation
 from kernelstream.validate import check_number
@@ -176,10 +176,8 @@ class NOLANA(NOGD):
             self._threshold = tuple(arrays["epsilon"].tolist())
         super()._load_core(arrays)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return super().nbytes + (0 if self._adapted is None else self._adapted.nbytes)
+    def _core_nbytes(self) -> int:
+        return super()._core_nbytes() + (0 if self._adapted is None else self._adapted.nbytes)
 
 
 def carry_over(goal: Array, features: Array, theta: float) -> Array:

@@ -14,13 +14,14 @@ loss, 2 for the squared hinge. The other candidates neither predict nor learn in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelstream.kernels import Gaussian, check_bandwidth
-from kernelstream.learners.base import Array, ExpansionLearner, check_seed
-from kernelstream.validate import check_integer, check_number
+from kernelstream.learners.base import Array
+from kernelstream.learners.core_learner import CoreLearner
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["BANDWIDTHS", "OKS", "check_bandwidths"]
 
@@ -42,7 +43,7 @@ def check_bandwidths(bandwidths: Any) -> None:
         check_bandwidth("each of bandwidths", sigma)
 
 
-class OKS(ExpansionLearner):
+class OKS(CoreLearner):
     """Gradient descent in one of N Gaussian kernels, drawn anew each round; grows (up to ``max_size``).
 
     The candidate of a round is a function of the seed, the number of rounds learnt before and the losses so
@@ -76,6 +77,7 @@ class OKS(ExpansionLearner):
     [0, 1]
     """
 
+    feature_axes: ClassVar[dict[str, int] | None] = {"points": 1}
     bounded = False
     bounded_alternative = "OKSSIL"
 
@@ -111,11 +113,6 @@ class OKS(ExpansionLearner):
         self._check_loss()
 
     @property
-    def kernel(self) -> Gaussian:
-        """The first candidate: no parameter of a kernel is open here."""
-        return Gaussian(bandwidth=float(self.bandwidths[0]))
-
-    @property
     def kernel_(self) -> Any:
         """The kernel drawn for the next round."""
         return Gaussian(bandwidth=float(self.bandwidths[self._core.next]))
@@ -126,8 +123,9 @@ class OKS(ExpansionLearner):
         made: Array = self._core.chances()
         return made
 
-    def _options(self) -> dict[str, Any]:
-        return {"budget": self.max_size}
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes an untrained model takes: each candidate has room for a few points."""
+        return super().needs(width, outputs) * len(self.bandwidths)
 
     def _build_core(self) -> None:
         loss = self._loss()
@@ -144,7 +142,7 @@ class OKS(ExpansionLearner):
             delta=self.delta,
             rate=-1.0 if self.rate is None else self.rate,
             seed=self.seed,
-            **self._options(),
+            budget=self.max_size,
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:

@@ -75,6 +75,8 @@ class ProsNKons(NewtonLearner):
     [-0.5, 0.5]
     """
 
+    quadratic = True
+
     def __init__(
         self,
         C: float = 1.0,

@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.kernels import Gaussian, as_kernel
-from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
+from kernelstream.learners.base import Array, State
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, spectral_draws, spectral_scale
-from kernelstream.validate import check_number
+from kernelstream.validate import check_number, check_seed, check_step
 
 __all__ = ["RRF"]
 
@@ -53,9 +54,7 @@ class RRF(KernelLearner):
     [0, 1]
     """
 
-    feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1, "log_scale": 0}
-
-    _core: Any
+    feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1, "log_scale": 0}
 
     def __init__(
         self,
@@ -108,21 +107,9 @@ class RRF(KernelLearner):
         made: Array = np.exp(-self._core.log_scale) / spectral_scale(self._settled)
         return made
 
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._finished(self._core.run(rows, 0, targets, weights, scores), first)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
     def _core_arrays(self) -> State:
         return {"weights": self._core.weights, "log_scale": self._core.log_scale}
 
     def _load_core(self, arrays: State) -> None:
         self._core.weights = np.ascontiguousarray(arrays["weights"])
         self._core.log_scale = np.ascontiguousarray(arrays["log_scale"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from kernelstream.kernels import Gaussian, core_options
-from kernelstream.learners.base import Array, ExpansionLearner
+from kernelstream.learners.base import Array
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_number
 
 __all__ = ["SelectingLearner"]
 
 
-class SelectingLearner(ExpansionLearner):
+class SelectingLearner(KernelLearner):
     """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
 
     gamma: float | None
@@ -21,11 +23,6 @@ class SelectingLearner(ExpansionLearner):
     rho: float
     rho_decay: float
     interval: tuple[float, float]
-
-    @property
-    def kernel(self) -> Gaussian:
-        """The kernel that learning starts from."""
-        return Gaussian(gamma=self.gamma)
 
     @property
     def kernel_(self) -> Any:
@@ -45,6 +42,13 @@ class SelectingLearner(ExpansionLearner):
         if self.gamma is not None:
             check_number("gamma", self.gamma, low=low, high=high)
         self._check_loss()
+
+    def _first_kernel(self) -> Any:
+        return Gaussian(gamma=self.gamma)
+
+    @abstractmethod
+    def _options(self) -> dict[str, Any]:
+        """What the learners of this family have of their own, by the core's names."""
 
     def _first_gamma(self) -> float:
         """Where gamma starts: as given, or the median bandwidth's, moved into the interval."""
@@ -74,6 +78,9 @@ class SelectingLearner(ExpansionLearner):
             high=self.interval[1],
             **(defaults | self._options()),
         )
+
+    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
+        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
 
     def _gamma(self) -> Array:
         made: Array = self._core.gamma

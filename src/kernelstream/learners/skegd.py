@@ -22,7 +22,7 @@ import numpy as np
 
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
-from kernelstream.learners.mapped import NOGD
+from kernelstream.learners.nogd import NOGD
 from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
 from kernelstream.validate import check_choice, check_integer
 
@@ -87,7 +87,8 @@ class SkeGD(NOGD):
     [0, 1]
     """
 
-    feature_axes = NOGD.feature_axes | {"sketch_stored": 1}
+    feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "sketch_stored": 1}
+    quadratic = True
 
     #: Share of ``k(x_t, x_t)`` that the map must hold for line 18 to divide by it.
     SEEN: ClassVar[float] = 0.01
@@ -265,10 +266,8 @@ class SkeGD(NOGD):
             self._sketch.restore(sketch)
         super()._load_core(arrays)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return super().nbytes + (0 if self._mapped is None else self._sketch.nbytes)
+    def _core_nbytes(self) -> int:
+        return super()._core_nbytes() + (0 if self._mapped is None else self._sketch.nbytes)
 
 
 def _learnt(n: int, weights: Array | None) -> int:
