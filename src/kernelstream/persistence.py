@@ -2,7 +2,7 @@
 
 The header's one metadata entry, ``kernelstream``, is a JSON object with the format number, the estimator, the learner by name,
 its hyper-parameters, the classes, the feature names and a checksum over all of this and the arrays. A learner is looked up
-among the package's own, never imported by path, and a state is accepted only if the learner, having taken it over, gives it
+among those registered in the process, never imported, and a state is accepted only if the learner, having taken it over, gives it
 back to the bit. docs/model-files.md describes the format.
 """
 
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import kernels, learners, losses
+from kernelstream import kernels, losses
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators import _outputs as outputs_of
-from kernelstream.learners import Learner, NewtonMixture
+from kernelstream.learners import Learner, registered
 
 __all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
 
@@ -46,7 +46,6 @@ MAX_BYTES = 1 << 33
 
 _KEY = "kernelstream"
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
-_LEARNERS = {name: getattr(learners, name) for name in learners.__all__ if name != "Learner"}
 _OBJECTS = {
     thing.__name__: thing
     for room, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
@@ -54,10 +53,6 @@ _OBJECTS = {
     if isinstance(thing, type) and issubclass(thing, kind) and thing is not kind
 }
 _DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U64": np.uint64}
-#: Hyper-parameters that say how many points or features a state has room for.
-_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
-#: Learners that allocate nothing of the size budget x budget when they start.
-_LINEAR = {"BOGD", "BPAS", "FOGD", "Forgetron", "NOGD", "NOLANA", "OKSSIL", "RBP", "RRF", "TruncatedKOGD"}
 
 
 def save(model: Model, path: str | os.PathLike[str], note: Any = None) -> None:
@@ -115,10 +110,10 @@ def pack(model: Model, note: Any = None) -> bytes:
     check_is_fitted(model, "learner_")
     learner = model.learner_
     name = type(learner).__name__
-    if _LEARNERS.get(name) is not type(learner):
+    if registered(plugins=False).get(name) is not type(learner):
         raise ModelFileError(
             f"{type(learner).__module__}.{name} is not one of kernelstream's learners: a model file holds no code, so whoever "
-            "loads it could not make one; pickle the model instead"
+            "loads it could not make one; put @kernelstream.learners.register before the class, or pickle the model"
         )
     parameters = learner.get_params(deep=False)
     record: Record = {
@@ -236,7 +231,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
     estimator = _known(_ESTIMATORS, record["estimator"], "estimator")
-    kind = _known(_LEARNERS, record["learner"], "learner")
+    kind = _known(
+        registered(plugins=False), record["learner"], "learner", "import the package that registers it, or "
+    )
     parameters = {key: _decode(value) for key, value in record["parameters"].items()}
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:
@@ -252,6 +249,7 @@ def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
     if not right or shape[2] != (classes is None) or shape[3] not in (4, 8) or shape[0] != record["features"]:
         raise ModelFileError("its arrays are not those of such a model")
     _check_size(learner, int(shape[0]), outputs, max_bytes)
+    arrays = learner.upgrade_state(arrays)
     learner.restore({key: array.copy() for key, array in arrays.items()})
     if not _same(learner.state(), arrays):
         raise ModelFileError(f"its arrays are not those of a {record['learner']} with these hyper-parameters")
@@ -269,9 +267,9 @@ def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
     return model
 
 
-def _known(known: dict[str, Any], name: Any, what: str) -> Any:
+def _known(known: dict[str, Any], name: Any, what: str, first: str = "") -> Any:
     if not isinstance(name, str) or name not in known:
-        raise ModelFileError(f"unknown {what} {name!r}: upgrade kernelstream")
+        raise ModelFileError(f"unknown {what} {name!r}: {first}upgrade kernelstream")
     return known[name]
 
 
@@ -287,18 +285,10 @@ def _check_size(learner: Learner, width: int, outputs: int, max_bytes: int) -> N
     """Refuse a model too large to make, before anything is allocated: a small file can ask for a huge budget."""
     if width < 0:
         raise ModelFileError("its width is negative")
-    name, given = type(learner).__name__, learner.get_params(deep=False)
-    sizes = [int(given[key]) for key in _SIZES if given.get(key) is not None]
-    if not learner.bounded:  # these allocate as they grow; OKS has a few points' room for each candidate
-        sizes = [64 * max(1, len(given.get("bandwidths", ())))]
-    elif name not in _LINEAR:
-        sizes.append(max(sizes, default=0) ** 2 // max(1, width))
-    needed = 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
-    if isinstance(learner, NewtonMixture):
-        needed = learner.needs(width, outputs)
+    needed = learner.needs(width, outputs)
     if needed > max_bytes:
         raise ModelFileError(
-            f"its {name} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"
+            f"its {type(learner).__name__} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"
         )
 
 

@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream import learners as all_learners
 from kernelstream.cli.arguments import ROWS, UsageError, make_parser
 from kernelstream.cli.data import data as data
 from kernelstream.cli.display import (
@@ -25,7 +24,7 @@ from kernelstream.cli.display import (
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
 from kernelstream.evaluate import Result
-from kernelstream.learners import Learner
+from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
 from kernelstream.persistence import describe, load_noted, save
 from kernelstream.runner import EVERY, Interrupts, Run, fitted_width, lines
@@ -153,7 +152,7 @@ def _estimator(task: str, learner: Learner) -> Estimator:
 
 def _learner(name: str | None, settings: list[tuple[str, Any]], seed: int) -> Learner:
     """The named learner with its hyper-parameters set."""
-    learner: Learner = default_learner() if name is None else _pick(name, _known_learners(), "learner")()
+    learner: Learner = default_learner() if name is None else _learner_class(name)()
     known = learner.get_params()
     if "seed" in known:
         learner.set_params(seed=seed)
@@ -168,6 +167,15 @@ def _learner(name: str | None, settings: list[tuple[str, Any]], seed: int) -> Le
         learner.set_params(**{key: _named(key, value)})
     learner.check()
     return learner
+
+
+def _learner_class(name: str) -> type[Learner]:
+    """The learner of a name; those of other packages are imported only if ours have none of it."""
+    try:
+        found: type[Learner] = _pick(name, registered(plugins=False), "learner")
+    except UsageError:
+        found = _pick(name, registered(), "learner")
+    return found
 
 
 def _named(key: str, value: Any) -> Any:
@@ -186,10 +194,6 @@ def _pick(name: str, known: dict[str, Any], what: str) -> Any:
         if key.casefold() == name.casefold():
             return value
     raise UsageError(f"unknown {what} {name!r}; {did_you_mean(name, known)}")
-
-
-def _known_learners() -> dict[str, Any]:
-    return {name: getattr(all_learners, name) for name in all_learners.__all__ if name != "Learner"}
 
 
 # ---- compare ----
@@ -274,6 +278,7 @@ def _learn(model: Estimator, result: Result, X: Any, y: Any) -> None:
 
 def predict(arguments: argparse.Namespace) -> int:
     """Predict the rows of a source with a saved model."""
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
     model, note = load_noted(arguments.model)
     options = _reading(arguments)
     sources = options.pop("sources")
@@ -298,6 +303,7 @@ def predict(arguments: argparse.Namespace) -> int:
 
 def inspect(arguments: argparse.Namespace) -> int:
     """Show what a model file holds."""
+    registered()  # see `predict`
     record = describe(arguments.model)
     note = record.pop("note")
     if arguments.json:
@@ -355,7 +361,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
 def learners(arguments: argparse.Namespace) -> int:
     """List the learners, or explain one."""
-    known = _known_learners()
+    known = registered()
     if arguments.name is None:
         width = max(map(len, known))
         for name, learner in sorted(known.items()):
@@ -396,7 +402,7 @@ def completion(arguments: argparse.Namespace) -> int:
     files = {"sources", "model", "save", "predictions", "curve", "output"}
     for action in (action for command in commands.values() for action in command._actions):
         if action.dest in ("learner", "learners", "name"):
-            action.choices = sorted(_known_learners())
+            action.choices = sorted(registered())
         elif action.dest == "format":
             action.choices = list(FORMATS)
         elif action.dest in files:

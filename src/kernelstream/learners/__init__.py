@@ -1,4 +1,4 @@
-"""The learners: one class an algorithm, to be held by ``KernelClassifier`` or ``KernelRegressor``."""
+"""The learners: one class per algorithm, to be held by ``KernelClassifier`` or ``KernelRegressor``."""
 
 from kernelstream.learners.base import Learner
 from kernelstream.learners.bogd import BOGD
@@ -20,6 +20,7 @@ from kernelstream.learners.perceptron import RBP, KernelPerceptron
 from kernelstream.learners.projectron import Projectron, ProjectronPP
 from kernelstream.learners.projka import ProjKA
 from kernelstream.learners.prosnkons import ProsNKons
+from kernelstream.learners.registry import register, registered
 from kernelstream.learners.rrf import RRF
 from kernelstream.learners.skegd import SkeGD
 
@@ -51,4 +52,10 @@ __all__ = [
     "SkeGD",
     "SketchedKONS",
     "TruncatedKOGD",
+    "register",
+    "registered",
 ]
+
+for _name in __all__:
+    if isinstance(globals()[_name], type) and globals()[_name] is not Learner:
+        register(globals()[_name])

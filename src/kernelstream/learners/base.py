@@ -31,7 +31,7 @@ _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capac
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
 
 
-class Learner(BaseEstimator, ABC):  # type: ignore[misc]
+class Learner(BaseEstimator, ABC):
     """Base of all learners; a learner provides ``initial_arrays``, ``score_rows`` and ``learn_row`` (or ``learn_rows``).
 
     Its constructor has keywords with defaults and stores each under its own name, as scikit-learn wants it. Everything that it
@@ -65,6 +65,9 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
     #: Axis of the features, and of the outputs, in each array that has one; None: seen from ``initial_arrays``.
     feature_axes: ClassVar[dict[str, int] | None] = None
     output_axes: ClassVar[dict[str, int] | None] = None
+    #: Names of the arrays in which scores are linear: a new class mixes their outputs. In other arrays with an axis of outputs
+    #: a class keeps its column, and a new one gets that of an untrained model.
+    linear_arrays: ClassVar[tuple[str, ...]] = ("weights",)
     #: Names of the arrays that hold targets: a new class changes their code.
     target_arrays: ClassVar[tuple[str, ...]] = ()
     #: Whether there are arrays of the size budget x budget from the start.
@@ -282,13 +285,18 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
         """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
-        state = self.state()
+        state, fresh = self.state(), self._fresh(self._width, mix.shape[1])
         for name, axis in self._axes(self.output_axes, 0, 1).items():
             if name in state:
-                mixed = np.moveaxis(
-                    np.moveaxis(state[name], axis, -1) @ mix.astype(state[name].dtype), -1, axis
-                )
-                state[name] = np.ascontiguousarray(mixed)
+                columns = np.moveaxis(state[name], axis, -1)
+                if name in self.linear_arrays:
+                    mixed = columns @ mix.astype(columns.dtype)
+                else:
+                    source = np.abs(mix).argmax(axis=0)
+                    is_new = ~mix.any(axis=0)
+                    mixed = columns[..., source]
+                    mixed[..., is_new] = np.moveaxis(fresh[name], axis, -1)[..., is_new]
+                state[name] = np.ascontiguousarray(np.moveaxis(mixed, -1, axis))
         for name in self.target_arrays:
             if name in state:
                 state[name] = recode(state[name])

@@ -23,7 +23,8 @@ class CoreLearner(Learner):
     """
 
     feature_axes: ClassVar[dict[str, int] | None] = {}
-    output_axes: ClassVar[dict[str, int] | None] = {"weights": 1}
+    output_axes: ClassVar[dict[str, int] | None] = {"weights": 1, "map_weights": 1}
+    linear_arrays: ClassVar[tuple[str, ...]] = ("weights", "map_weights")
     #: What to use instead when ``max_size`` points are stored.
     bounded_alternative: ClassVar[str] = ""
 

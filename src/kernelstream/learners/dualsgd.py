@@ -14,7 +14,7 @@ projection of phi(x_p) on the span of its k nearest points,
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,6 @@ class DualSGD(KernelLearner):
     [0, 1]
     """
 
-    output_axes: ClassVar[dict[str, int] | None] = {"weights": 1, "map_weights": 1}
     quadratic = True
 
     def __init__(

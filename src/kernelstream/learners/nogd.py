@@ -5,7 +5,7 @@ f_t(x) = w_t . z(x),      w_{t+1} = (1 - eta lam) w_t - eta g z(x_t),   g the sl
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +45,6 @@ class NOGD(KernelLearner):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
-
-    output_axes: ClassVar[dict[str, int] | None] = {"weights": 1, "map_weights": 1}
 
     _expansion: Any
     _mapped: Any
