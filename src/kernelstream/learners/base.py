@@ -115,8 +115,7 @@ class Learner(BaseEstimator, ABC):
             if weights[i] > 0:
                 before = {name: array.copy() for name, array in self.arrays.items()}
                 try:
-                    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                        self.learn_row(x, float(targets[i]), float(weights[i]), scores[i])
+                    self.learn_row(x, float(targets[i]), float(weights[i]), scores[i])
                 except BaseException:
                     self.arrays = before
                     raise
@@ -216,7 +215,8 @@ class Learner(BaseEstimator, ABC):
 
     def score(self, rows: Any) -> Array:
         """Scores of the rows, ``(n, outputs)``; nothing is learnt."""
-        scores = self.score_rows(self._given(as_rows(rows, self._dtype)))
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            scores = self.score_rows(self._given(as_rows(rows, self._dtype)))
         if not np.isfinite(scores).all():
             raise self.overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
         return scores
@@ -321,7 +321,8 @@ class Learner(BaseEstimator, ABC):
         if self._outputs > 1 and not ((targets >= 0) & (targets < self._outputs)).all():
             raise ValueError("class index out of range")
         weights = np.ones(rows.n) if sample_weight is None else sample_weight
-        self.learn_rows(self._given(rows), targets, weights, scores)
+        with np.errstate(all="ignore"):
+            self.learn_rows(self._given(rows), targets, weights, scores)
 
     def _arrays(self) -> State:
         """The trained state as new arrays."""
