@@ -12,16 +12,17 @@ namespace KS_MODULE {
 template <class T> class Dual {
  public:
   Settings set;
+  Loss loss;
   int64_t neighbours;                          // k of k-merging
-  double delay;
+  double lambda, delay;
   Points<T> points;
   FourierMap<T> map;
   std::vector<Array<T>> weights, map_weights;  // one an output, divided by the step
   std::vector<int64_t> born;
   int64_t clock = 0, rounds = 0;               // points stored and rows learnt so far
 
-  Dual(Settings s, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k, double delay_)
-      : set(std::move(s)), neighbours(k), delay(delay_), points(std::move(kernel), set.width, set.budget), map(frequencies, set.width, pairs),
+  Dual(Settings s, Loss l, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k, double lam, double delay_)
+      : set(s), loss(l), neighbours(k), lambda(lam), delay(delay_), points(std::move(kernel), set.width, set.budget), map(frequencies, set.width, pairs),
         born(size_t(set.budget + 1)), slopes_(size_t(set.outputs)), row_(size_t(points.slots())),
         block_(size_t(Map<T>::kBlock * stride())), rest_(size_t(stride())) {
     for (int64_t c = 0; c < set.outputs; ++c) {
@@ -32,6 +33,7 @@ template <class T> class Dual {
     gram_.assign(size_t((set.budget + 1) * (set.budget + 1)), 0.0);
   }
 
+  int64_t count() const { return points.count; }
   int64_t stride() const { return map.lines() * kLine<T>; }
   double& gram(int64_t i, int64_t j) { return gram_[size_t(i * (set.budget + 1) + j)]; }
 
@@ -69,7 +71,7 @@ template <class T> class Dual {
       if (weight == 0) return true;
       ++rounds;
       weight = safe(weight);
-      if (loss_slopes(set, Round<T>{rows, i, row_.data(), f.data(), targets[i], weight}, slopes_)) add(rows, i, z);
+      if (loss_slopes(loss, Round<T>{rows, i, row_.data(), f.data(), targets[i], weight}, slopes_)) add(rows, i, z);
       return true;
     });
     return at;
@@ -105,7 +107,7 @@ template <class T> class Dual {
     if (rounds == 0) return 0;
     T f = dot(weights[size_t(c)].data(), row_.data(), size_t(points.tiles())) +
           dot(map_weights[size_t(c)].data(), z, size_t(map.lines()));
-    return T(double(f) / (set.lambda * (double(rounds) + delay)));
+    return T(double(f) / (lambda * (double(rounds) + delay)));
   }
 
   // The new point has number `count` until it gets a slot: that of the point dropped if there is no free one.

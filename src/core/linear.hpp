@@ -7,9 +7,10 @@ namespace KS_MODULE {
 template <class T> class Linear {
  public:
   Settings set;
-  std::vector<Array<T>> weights;               // one an output, over the inputs
+  PassiveAggressive rule;
+  std::vector<Array<T>> weights;               // one per output, over the inputs
 
-  explicit Linear(Settings s) : set(std::move(s)) {
+  Linear(Settings s, PassiveAggressive r) : set(s), rule(r) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(set.width));
   }
 
@@ -38,9 +39,9 @@ template <class T> class Linear {
       }
       double weight = sample_weights ? sample_weights[i] : 1.0, violation;
       if (weight == 0) continue;
-      Margin m = aim(set, f.data(), targets[i], violation);
+      Margin m = rule.aim(set, f.data(), targets[i], violation);
       if (violation <= 0) continue;
-      double tau = passive_aggressive_step(set, violation, double(rows.square(i)), weight);
+      double tau = rule.step(violation, double(rows.square(i)), weight);
       if (!std::isfinite(T(tau))) {
         why = Stop::not_finite;
         return i;

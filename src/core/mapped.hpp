@@ -4,7 +4,7 @@
 #pragma once
 #include <memory>
 
-#include "rules.hpp"
+#include "expansion.hpp"
 
 namespace KS_MODULE {
 
@@ -13,6 +13,7 @@ template <class T> class Map {
  public:
   static constexpr int64_t kBlock = 64;
   virtual ~Map() = default;
+  virtual std::unique_ptr<Map> clone() const = 0;
   virtual int64_t lines() const = 0;           // lines of z
   virtual size_t nbytes() const = 0;
   virtual void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) = 0;
@@ -36,6 +37,7 @@ template <class T> class LandmarkMap : public Map<T> {
     for (int64_t f = 0; f < rank; ++f)
       for (int64_t j = 0; j < landmarks.count; ++j) matrix.at(f, j) = to_features[f * landmarks.count + j];
   }
+  std::unique_ptr<Map<T>> clone() const override { return std::make_unique<LandmarkMap>(*this); }
   int64_t lines() const override { return matrix.slots() / kLine<T>; }
   size_t nbytes() const override { return landmarks.nbytes() + matrix.nbytes(); }
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
@@ -85,6 +87,7 @@ template <class T> class FourierMap : public Map<T> {
       for (int64_t p = 0; p < pairs; ++p) frequencies.at(p, d) = w[d * pairs + p];
     angles_ = Array<T>(size_t(Map<T>::kBlock * frequencies.slots()));
   }
+  std::unique_ptr<Map<T>> clone() const override { return std::make_unique<FourierMap>(*this); }
   int64_t lines() const override { return 2 * tiles(); }
   size_t nbytes() const override { return frequencies.nbytes(); }
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
@@ -102,13 +105,29 @@ template <class T> class FourierMap : public Map<T> {
   Array<T> angles_;
 };
 
+// A map of its own for each copy of a model.
+template <class T> class OwnMap {
+ public:
+  OwnMap(std::unique_ptr<Map<T>> map) : map_(std::move(map)) {}
+  OwnMap(const OwnMap& o) : map_(o.map_->clone()) {}
+  OwnMap(OwnMap&&) = default;
+  OwnMap& operator=(OwnMap&&) = default;
+  Map<T>* operator->() const { return map_.get(); }
+  Map<T>& operator*() const { return *map_; }
+
+ private:
+  std::unique_ptr<Map<T>> map_;
+};
+
 template <class T> class Mapped {
  public:
   Settings set;
-  std::unique_ptr<Map<T>> map;
-  std::vector<Array<T>> weights;               // one an output
+  Descent descent;
+  OwnMap<T> map;
+  std::vector<Array<T>> weights;               // one per output
 
-  Mapped(Settings s, std::unique_ptr<Map<T>> m) : set(std::move(s)), map(std::move(m)), f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
+  Mapped(Settings s, Descent d, std::unique_ptr<Map<T>> m)
+      : set(s), descent(d), map(std::move(m)), f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(map->lines() * kLine<T>));
     block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
   }
@@ -177,12 +196,13 @@ template <class T> class Mapped {
 
   bool learn(const Round<T>& r) {
     size_t lines = size_t(map->lines());
-    loss_slopes(set, r, slopes_);
+    const double eta = descent.eta, lambda = descent.lambda;
+    loss_slopes(descent.loss, r, slopes_);
     for (double slope : slopes_)
-      if (!std::isfinite(T(set.eta * slope))) return false;
+      if (!std::isfinite(T(eta * slope))) return false;
     for (size_t c = 0; c < weights.size(); ++c) {
-      if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), lines);
-      if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), lines);
+      if (lambda != 0) scale(T(1 - eta * lambda), weights[c].data(), lines);
+      if (slopes_[c] != 0) axpy(T(-eta * slopes_[c]), r.k, weights[c].data(), lines);
     }
     return true;
   }

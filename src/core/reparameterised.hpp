@@ -7,12 +7,13 @@ namespace KS_MODULE {
 template <class T> class Reparameterised {
  public:
   Settings set;
-  std::vector<Array<T>> weights;               // one an output
-  std::vector<double> log_scale;               // log(g_d / g_0), one an input
+  Descent descent;
+  std::vector<Array<T>> weights;               // one per output
+  std::vector<double> log_scale;               // log(g_d / g_0), one per input
 
   // `draws` is width x pairs; g starts at `scale`.
-  Reparameterised(Settings s, const T* draws, int64_t pairs, double scale, double scale_step)
-      : set(std::move(s)), log_scale(size_t(set.width)), pairs_(pairs), start_(scale), step_(scale_step),
+  Reparameterised(Settings s, Descent d, const T* draws, int64_t pairs, double scale, double scale_step)
+      : set(s), descent(d), log_scale(size_t(set.width)), pairs_(pairs), start_(scale), step_(scale_step),
         angles_(size_t(pairs)), in_angle_(size_t(pairs)), z_(2 * angles_.size()), scale_(size_t(set.width), T(scale)),
         f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
     draws_ = Array<T>(size_t(set.width) * angles_.size());
@@ -81,7 +82,8 @@ template <class T> class Reparameterised {
   }
 
   void learn(const Round<T>& r) {
-    bool learns = loss_slopes(set, r, slopes_);
+    bool learns = loss_slopes(descent.loss, r, slopes_);
+    const double eta = descent.eta, lambda = descent.lambda;
     int64_t n = int64_t(angles_.size());
     if (learns && step_ != 0) {                // the loss in the angles: d cos = -sin, d sin = cos
       in_angle_.clear();
@@ -92,8 +94,8 @@ template <class T> class Reparameterised {
       }
     }
     for (size_t c = 0; c < weights.size(); ++c) {
-      if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), 2 * lines());
-      if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), 2 * lines());
+      if (lambda != 0) scale(T(1 - eta * lambda), weights[c].data(), 2 * lines());
+      if (slopes_[c] != 0) axpy(T(-eta * slopes_[c]), r.k, weights[c].data(), 2 * lines());
     }
     if (!learns || step_ == 0) return;
     r.rows.each(r.i, [&](int64_t d, T v) {

@@ -210,12 +210,13 @@ template <class T> class Dictionary {
   int64_t seen = 0;
 
   Dictionary(Settings s, Kernel<double> kernel, bool sampled_, double ridge, double beta, double eps, double nu_, uint64_t seed)
-      : set(std::move(s)),
+      : set(s),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampled(sampled_),
         sampler(ridge, beta, eps, seed, std::min<int64_t>(set.budget, 1024)),
         nu(nu_) {}
 
+  int64_t count() const { return store.count(); }
   RidgeFactor& factor() { return sampler.dictionary; }
   size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + born.capacity() * 8; }
 

@@ -24,15 +24,21 @@ inline double curvature_constant(const Loss& loss, double C, double y) {
   throw std::invalid_argument("the online Newton step needs a curved loss: squared, logistic or squared_hinge");
 }
 
+// The hyper-parameters of the online Newton step.
+struct NewtonSettings {
+  Loss loss;
+  double C, eta;                               // eta 0: the curvature constant of the loss
+};
+
 // A round of the online Newton step, by numbers only.
 struct NewtonRound {
   double f, h, g = 0, eta = 0;
   NewtonRound(double score, double C) : f(std::min(std::max(score, -C), C)), h(score - f) {}
 
   // A loss of weight v has slope v g and, for the same curvature, the constant sigma / v.
-  void observe(const Settings& set, double y, double weight) {
-    g = weight * set.loss.slope(f, y);
-    eta = (set.eta > 0 ? set.eta : curvature_constant(set.loss, set.C, y)) / weight;
+  void observe(const NewtonSettings& by, double y, double weight) {
+    g = weight * by.loss.slope(f, y);
+    eta = (by.eta > 0 ? by.eta : curvature_constant(by.loss, by.C, y)) / weight;
   }
   bool idle() const { return g == 0 && h == 0; }
   double gain() const { return eta * g * g; }                            // A grows by gain phi phi^T
@@ -44,7 +50,8 @@ struct NewtonRound {
 // came up (KONS: every s), so that q = (phi - Psi (Psi^T Psi + alpha I)^-1 Psi^T phi) / alpha.
 template <class T> class KernelNewton {
  public:
-  Settings set;                                // C, eta (0: the curvature constant), budget: max_size
+  Settings set;                                // budget: max_size
+  NewtonSettings by;
   Store<T> store;
   Array<double> weights;
   RidgeFactor newton;
@@ -52,31 +59,35 @@ template <class T> class KernelNewton {
   double least;                                // Sketched-KONS's gamma, the least probability of a coin
   RowSampler sampler;
 
-  KernelNewton(Settings s, Kernel<double> kernel, double alpha, bool sketched_, double beta, double eps, double least_, uint64_t seed)
-      : set(std::move(s)),
+  KernelNewton(Settings s, NewtonSettings n, Kernel<double> kernel, double alpha, bool sketched_, double beta, double eps, double least_,
+               uint64_t seed)
+      : set(s),
+        by(n),
         store(std::move(kernel), set.width, set.budget, true),
         weights(size_t(store.points.slots())),
         newton(alpha),
         sketched(sketched_),
         least(least_),
         sampler(alpha, beta, eps, seed) {
-    curvature_constant(set.loss, set.C, 0);
+    curvature_constant(by.loss, by.C, 0);
   }
+
+  int64_t count() const { return store.count(); }
 
   size_t nbytes() const {
     return store.nbytes() + weights.nbytes() + newton.nbytes() + (sketched ? sampler.dictionary.nbytes() : 0);
   }
 
   void score(const Rows<T>& rows, double* out) {
-    for (int64_t i = 0; i < rows.n; ++i) out[i] = NewtonRound(output(store.row(rows, i)), set.C).f;
+    for (int64_t i = 0; i < rows.n; ++i) out[i] = NewtonRound(output(store.row(rows, i)), by.C).f;
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     why = Stop::done;
     for (int64_t i = from; i < rows.n; ++i) {
       const double* k = store.row(rows, i);
       double u = output(k), weight = sample_weights ? sample_weights[i] : 1.0;
-      NewtonRound round(u, set.C);
+      NewtonRound round(u, by.C);
       out[i] = round.f;
       if (!std::isfinite(u)) why = Stop::not_finite;
       else if (weight != 0) why = learn(rows, i, k, round, targets[i], weight);
@@ -97,7 +108,7 @@ template <class T> class KernelNewton {
 
   Stop learn(const Rows<T>& rows, int64_t i, const double* k, NewtonRound& round, double y, double weight) {
     double self = store.self(rows, i);
-    round.observe(set, y, weight);
+    round.observe(by, y, weight);
     if (round.idle() || self <= 0) return Stop::done;
     if (store.full()) return Stop::full;
     int64_t slot = store.count();
@@ -123,20 +134,23 @@ template <class T> class KernelNewton {
 // until I grows; then the caller makes a new M and says how w and A go on.
 template <class T> class EmbeddedNewton {
  public:
-  Settings set;                                // C, eta, budget: the dictionary's cap
+  Settings set;                                // budget: the dictionary's cap
+  NewtonSettings by;
   Store<T> store;
   RowSampler sampler;
   int64_t rank = 0, embedded = 0;              // features, and the points they are made of
   Panel<double> matrix;                        // M; "points" are features, "columns" dictionary points
   Array<double> weights, inverse;              // u, and A^-1 in rows of stride()
 
-  EmbeddedNewton(Settings s, Kernel<double> kernel, double ridge, double beta, double eps, uint64_t seed)
-      : set(std::move(s)),
+  EmbeddedNewton(Settings s, NewtonSettings n, Kernel<double> kernel, double ridge, double beta, double eps, uint64_t seed)
+      : set(s),
+        by(n),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampler(ridge, beta, eps, seed, std::min<int64_t>(set.budget, 1024)) {
-    curvature_constant(set.loss, set.C, 0);
+    curvature_constant(by.loss, by.C, 0);
   }
 
+  int64_t count() const { return store.count(); }
   int64_t stride() const { return matrix.slots(); }
   size_t nbytes() const {
     return store.nbytes() + sampler.dictionary.nbytes() + matrix.nbytes() + weights.nbytes() + inverse.nbytes();
@@ -158,20 +172,20 @@ template <class T> class EmbeddedNewton {
 
   void score(const Rows<T>& rows, double* out) {
     each(rows, 0, [&](int64_t i, const double*, const double* z) {
-      out[i] = NewtonRound(output(z), set.C).f;
+      out[i] = NewtonRound(output(z), by.C).f;
       return true;
     });
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     int64_t next = rows.n;
     why = Stop::done;
     each(rows, from, [&](int64_t i, const double* k, const double* z) {
       double u = output(z), weight = sample_weights ? sample_weights[i] : 1.0;
-      NewtonRound round(u, set.C);
+      NewtonRound round(u, by.C);
       out[i] = round.f;
       if (std::isfinite(u) && weight == 0) return true;
-      round.observe(set, targets[i], weight);
+      round.observe(by, targets[i], weight);
       if (!std::isfinite(u) || !std::isfinite(store.self(rows, i)) || !learn(z, round)) {
         why = Stop::not_finite;
         next = i;
@@ -238,14 +252,16 @@ template <class T> class EmbeddedNewton {
 // Kernel recursive least squares (Engel et al. 2004) on an ALD dictionary; K = L L^T is the dictionary's kernel matrix.
 template <class T> class RecursiveLeastSquares {
  public:
-  Settings set;                                // eta: nu, budget: the dictionary's cap
+  Settings set;                                // budget: the dictionary's cap
+  double nu;
   Store<T> store;
   RidgeFactor factor;
   std::vector<Array<double>> weights;          // one an output
   Array<double> P;                             // (A^T A)^-1 in rows of stride()
 
-  RecursiveLeastSquares(Settings s, Kernel<double> kernel)
-      : set(std::move(s)),
+  RecursiveLeastSquares(Settings s, Kernel<double> kernel, double nu_)
+      : set(s),
+        nu(nu_),
         store(std::move(kernel), set.width, set.budget, false),
         factor(0.0, set.budget),
         P(size_t(set.budget * stride())),
@@ -253,6 +269,7 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(stride()));
   }
 
+  int64_t count() const { return store.count(); }
   int64_t stride() const { return (set.budget + kLine<double> - 1) / kLine<double> * kLine<double>; }
   size_t nbytes() const {
     return store.nbytes() + factor.nbytes() + P.nbytes() + weights.size() * size_t(stride()) * sizeof(double);
@@ -262,7 +279,7 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t i = 0; i < rows.n; ++i) outputs(store.row(rows, i), out + i * set.outputs);
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     why = Stop::done;
     std::vector<double> errors(size_t(set.outputs));
     for (int64_t i = from; i < rows.n; ++i) {
@@ -274,8 +291,7 @@ template <class T> class RecursiveLeastSquares {
           why = Stop::not_finite;
           return i;
         }
-        double y = set.outputs == 1 ? targets[i] : c == int64_t(targets[i]) ? 1.0 : -1.0;
-        errors[size_t(c)] = y - f[c];
+        errors[size_t(c)] = target_of(set.outputs, c, targets[i]) - f[c];
       }
       if (weight == 0 || learn(rows, i, k, errors, weight)) continue;
       why = Stop::not_finite;
@@ -297,7 +313,7 @@ template <class T> class RecursiveLeastSquares {
     double delta = factor.residual(self);
     const double* a = factor.back();           // K^-1 k
     size_t lines = store.lines();
-    if (!store.full() && independent(delta, self, set.eta, store.count())) {
+    if (!store.full() && independent(delta, self, nu, store.count())) {
       int64_t slot = store.count();
       for (double e : errors)
         if (!std::isfinite(e / delta)) return false;

@@ -171,8 +171,11 @@ template <class T> class Array {
     data_ = static_cast<T*>(::operator new(size_ * sizeof(T), std::align_val_t(64)));
     std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
   }
+  Array(const Array& o) : Array(o.size_) {
+    if (data_) std::memcpy(static_cast<void*>(data_), o.data_, nbytes());
+  }
   Array(Array&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
-  Array& operator=(Array&& o) noexcept {
+  Array& operator=(Array o) noexcept {
     std::swap(data_, o.data_);
     std::swap(size_, o.size_);
     return *this;

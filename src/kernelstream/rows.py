@@ -45,18 +45,14 @@ def as_rows(X: Any, dtype: Any = None) -> Any:
 
 
 def as_arrays(rows: Any) -> Any:
-    """The array or CSR matrix that rows were made of, read only and without a copy (of the row starts of a part there is one).
+    """The array or CSR matrix that rows were made of, read only and without a copy (but for CSR's row starts).
 
     >>> as_arrays(as_rows([[1.0, 0.0], [0.0, 2.0]]).part(1, 2)).tolist()
     [[0.0, 2.0]]
     """
-    parts = rows.arrays()
     if not rows.sparse:
-        return parts[0]
-    values, indices, starts = parts
-    csr = scipy.sparse.csr_array(
-        (values, indices, starts - starts[0]), shape=(rows.n, rows.width), copy=False
-    )
+        return rows.dense_view()
+    csr = scipy.sparse.csr_array(rows.csr_view(), shape=(rows.n, rows.width), copy=False)
     csr.has_canonical_format = True  # `as_rows` has seen to it
     return csr
 

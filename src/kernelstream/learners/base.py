@@ -253,15 +253,17 @@ class Learner(BaseEstimator, ABC):
     def snapshot(self) -> dict[str, Any]:
         """Everything that learning may change, kept in memory; ``rollback`` takes it back, once."""
         parameters = set(self._get_param_names())
-        given = {id(self.__dict__[name]): self.__dict__[name] for name in parameters & self.__dict__.keys()}
+        copies = {id(self.__dict__[name]): self.__dict__[name] for name in parameters & self.__dict__.keys()}
         kept: dict[str, Any] = {}
         for name, value in self.__dict__.items():
-            if name in parameters or isinstance(value, _CONSTANT):
-                kept[name] = value
-            else:
-                kept[name] = value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value, given)
-                given[id(value)] = kept[name]
+            if not isinstance(value, _CONSTANT) and id(value) not in copies:
+                copies[id(value)] = self._copied(value, copies)
+            kept[name] = copies.get(id(value), value)
         return kept
+
+    def _copied(self, value: Any, copies: dict[int, Any]) -> Any:
+        """A copy of a part of the state; ``copies`` has what is copied already, or need not be, by its id."""
+        return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value, copies)
 
     def rollback(self, snapshot: dict[str, Any]) -> None:
         """Undo everything since the snapshot was taken."""

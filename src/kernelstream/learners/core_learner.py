@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from kernelstream._core import core
 from kernelstream.errors import CapacityError
 from kernelstream.learners.base import Array, Learner, State
 from kernelstream.losses import Loss, as_loss
-from kernelstream.rows import as_rows
+
+if TYPE_CHECKING:
+    from kernelstream._core import Model, Ran
 
 __all__ = ["CoreLearner"]
 
@@ -28,7 +30,7 @@ class CoreLearner(Learner):
     #: What to use instead when ``max_size`` points are stored.
     bounded_alternative: ClassVar[str] = ""
 
-    _core: Any
+    _core: Model
 
     # ---- what a learner provides ----
 
@@ -38,29 +40,35 @@ class CoreLearner(Learner):
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         """Predict then learn the rows; ``first`` is the chunk's number of the first one."""
-        self._finished(self._core.run(rows, 0, targets, weights, scores), first)
+        ran = self._core.run(rows, 0, targets, weights, scores)
+        self._finished(ran, first)
+        if ran[1]:
+            size = self.get_params(deep=False)["max_size"]
+            raise CapacityError(
+                f"{type(self).__name__} holds max_size={size} points and row {{row}} needs one more: "
+                f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}",
+                first + ran[0],
+            )
 
     def _core_arrays(self) -> State:
         """The state of ``self._core`` as new arrays."""
-        arrays: State = self._core.state()
-        return arrays
+        return self._core.state()
 
     def _load_core(self, arrays: State) -> None:
         """Fill the object just built."""
-        points = as_rows(arrays["points"], self._dtype)
-        self._core.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
+        self._core.restore(arrays)
 
     # ---- the contract ----
 
     @property
     def nbytes(self) -> int:
         """Bytes of model state."""
-        return int(self._core.nbytes)
+        return self._core.nbytes
 
     @property
     def n_points(self) -> int:
         """How many points are stored."""
-        return int(self._core.count)
+        return self._core.count
 
     def start(
         self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
@@ -80,23 +88,14 @@ class CoreLearner(Learner):
 
     def score_rows(self, X: Any) -> Array:
         """Scores of the core's rows ``X``, ``(n, outputs)``."""
-        scores: Array = self._core.score(X)
-        return scores
+        return self._core.score(X)
 
     def learn_rows(self, X: Any, targets: Array, weights: Any, scores: Array) -> None:
         """Predict then learn the core's rows ``X``; the weights may be None."""
         self._run_core(X, targets, weights, scores, 0)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that learning may change, kept in memory; ``rollback`` takes it back, once."""
-        return {"_state": self.state()} if self.started else dict(self.__dict__)
-
-    def rollback(self, snapshot: dict[str, Any]) -> None:
-        """Undo everything since the snapshot was taken."""
-        if "_state" in snapshot:
-            self.restore(snapshot["_state"])
-        else:
-            super().rollback(snapshot)
+    def _copied(self, value: Any, copies: dict[int, Any]) -> Any:
+        return value.clone() if type(value).__module__ == core.__name__ else super()._copied(value, copies)
 
     def _build(self) -> None:
         self._build_core()
@@ -121,23 +120,15 @@ class CoreLearner(Learner):
     def _core_class(self, name: str) -> Any:
         return getattr(core, name + ("32" if self._dtype.itemsize == 4 else "64"))
 
-    def _finished(self, ran: tuple[int, str], first: int = 0) -> int:
-        """The row to go on with after a run of the core; raises if the core refused that row."""
-        row, why = ran
-        if why == "not finite":
+    def _finished(self, ran: Ran, first: int = 0) -> int:
+        """The row to go on with after a run of the core; raises if the core refused that row.
+
+        Every other reason to stop is the learner's own (its storage is full, something is due), and not zero: ``if ran[1]``.
+        """
+        row, stop = ran
+        if stop == core.Stop.not_finite:
             raise self.overflow(first + row)
         return row
-
-    def _ended(self, ran: tuple[int, str], first: int) -> None:
-        """Raises if the core stopped before the end."""
-        if ran[1] == "full":
-            size = self.get_params(deep=False)["max_size"]
-            raise CapacityError(
-                f"{type(self).__name__} holds max_size={size} points and row {{row}} needs one more: "
-                f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}",
-                first + ran[0],
-            )
-        self._finished(ran, first)
 
     def _loss(self) -> Loss:
         """The loss in use: the one given, else hinge for classification and squared for regression."""

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import State
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.validate import check_integer, check_number, check_seed
@@ -105,12 +104,8 @@ class DualSGD(KernelLearner):
             regression=self._regression,
             budget=self.budget,
             neighbours=self.neighbours,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=loss.core,
             lam=self.lam,
             delay=UNBOUNDED_SLOPES.get(loss.name, 0.0) / self.lam,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
-
-    def _load_core(self, arrays: State) -> None:
-        super()._load_core({name: np.ascontiguousarray(array) for name, array in arrays.items()})

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream.learners.base import Array, State
+from kernelstream.learners.base import Array
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.validate import check_seed, check_step
@@ -78,19 +78,11 @@ class FOGD(KernelLearner):
         return frequencies(self._settled, self._width, self.n_components // 2, self.seed)
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._core = self._core_class("Mapped").fourier(
             np.ascontiguousarray(self.frequencies(), dtype=self._dtype),
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
         )
-
-    def _core_arrays(self) -> State:
-        return {"weights": self._core.weights}
-
-    def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])

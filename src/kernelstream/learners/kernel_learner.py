@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.kernels import Kernel, as_kernel, core_options
+from kernelstream.kernels import Kernel, as_kernel, core_kernel
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.warm_up import WarmUp
@@ -54,7 +54,7 @@ class KernelLearner(CoreLearner):
         return settled
 
     def _core_nbytes(self) -> int:
-        return int(self._core.nbytes)
+        return self._core.nbytes
 
     # ---- the contract, with the warm-up around the core ----
 
@@ -107,7 +107,7 @@ class KernelLearner(CoreLearner):
     def _arrays(self) -> State:
         arrays = self._core_arrays()
         if self._is_open():
-            arrays["kernel"] = np.array([core_options(self._settled)["gamma"]])
+            arrays["kernel"] = np.array([core_kernel(self._settled).gamma])
         return arrays | ({} if self._warm_up is None else self._warm_up.arrays(self._width, self._dtype))
 
     def _load(self, arrays: State) -> None:

@@ -37,8 +37,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernelstream._core import core
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import Array
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.losses import Loss, as_loss
 from kernelstream.validate import check_integer, check_number, check_seed
@@ -56,7 +55,7 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
     >>> curvature_constant("squared", C=1.0), curvature_constant("squared", C=1.0, target=3.0)
     (0.25, 0.0625)
     """
-    return float(core.curvature_constant(as_loss(loss).name, C, target))
+    return core.curvature_constant(as_loss(loss).core, C, target)
 
 
 class NewtonLearner(KernelLearner):
@@ -96,13 +95,11 @@ class NewtonLearner(KernelLearner):
             "width": self._width,
             "regression": self._regression,
             "budget": self.max_size,
-            "loss": self._loss().name,
+            "loss": self._loss().core,
+            "kernel": core_kernel(self._settled),
             "C": float(self.C),
             "eta": 0.0 if self.eta is None else float(self.eta),
         }
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
 
 
 class KONS(NewtonLearner):
@@ -153,6 +150,7 @@ class KONS(NewtonLearner):
 
     bounded = False
     bounded_alternative = "ProsNKons"
+    _core: core.KernelNewton64
 
     def __init__(
         self,
@@ -177,11 +175,11 @@ class KONS(NewtonLearner):
         self._check_newton()
 
     def _sketch(self) -> dict[str, Any]:
-        return {"sketched": False, "beta": 1.0, "eps": 0.0, "least": 1.0, "seed": 0}
+        return {}
 
     def _build_core(self) -> None:
         self._core = self._core_class("KernelNewton")(
-            alpha=float(self.alpha), **self._options(), **self._sketch(), **core_options(self._settled)
+            alpha=float(self.alpha), **self._options(), **self._sketch()
         )
 
 
@@ -254,7 +252,7 @@ class SketchedKONS(KONS):
     @property
     def n_newton(self) -> int:
         """How many gradients are in the second-order matrix."""
-        return int(self._core.newton_count)
+        return self._core.newton_count
 
     def _sketch(self) -> dict[str, Any]:
         return {

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import Array
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_integer, check_number
 
@@ -71,8 +70,5 @@ class KRLS(KernelLearner):
             regression=self._regression,
             budget=self.max_size,
             nu=float(self.nu),
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._finished(self._core.run(rows, 0, targets, weights, scores, False), first)

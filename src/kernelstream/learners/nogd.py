@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.rows import as_rows
@@ -81,7 +81,6 @@ class NOGD(KernelLearner):
         return self.started and self._mapped is not None
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._mapped = None
         self._expansion = self._core_class("Expansion")(
             "kogd",
@@ -89,24 +88,19 @@ class NOGD(KernelLearner):
             outputs=self._outputs,
             regression=self._regression,
             budget=self.budget,
-            grows=False,
-            loss=loss.name,
-            loss_width=loss.width,
+            stops_when_full=True,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            C=0.0,
-            clip=0.0,
-            variant="",
-            seed=0,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         start = 0
         if self._mapped is None:
-            ran = self._expansion.run(rows, 0, targets, weights, scores, True)
+            ran = self._expansion.run(rows, 0, targets, weights, scores)
             start = self._finished(ran, first)
-            if ran[1] == "full":
+            if ran[1]:
                 self._embed()
         if self._mapped is not None:
             self._run_map(rows, start, targets, weights, scores, first)
@@ -132,18 +126,16 @@ class NOGD(KernelLearner):
         return "Mapped"
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
-        loss = self._loss()
         self._matrix = np.array(matrix, order="C")
         self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
         self._points = np.array(points, order="C")
@@ -170,10 +162,7 @@ class NOGD(KernelLearner):
                 raise state_error()
             self._map(points, matrix, weights)
         else:
-            points = as_rows(arrays["points"], self._dtype)
-            self._expansion.restore(
-                points, **{name: array for name, array in arrays.items() if name != "points"}
-            )
+            self._expansion.restore(arrays)
 
     def _core_nbytes(self) -> int:
         core = self._expansion if self._mapped is None else self._mapped

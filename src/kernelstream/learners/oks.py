@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian, check_bandwidth
 from kernelstream.learners.base import Array
 from kernelstream.learners.core_learner import CoreLearner
@@ -80,6 +81,7 @@ class OKS(CoreLearner):
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1}
     bounded = False
     bounded_alternative = "OKSSIL"
+    _core: core.Lottery64
 
     def __init__(
         self,
@@ -120,21 +122,18 @@ class OKS(CoreLearner):
     @property
     def probabilities_(self) -> Array:
         """The probability of each candidate in the next round."""
-        made: Array = self._core.chances()
-        return made
+        return self._core.chances()
 
     def needs(self, width: int, outputs: int) -> int:
         """About how many bytes an untrained model takes: each candidate has room for a few points."""
         return super().needs(width, outputs) * len(self.bandwidths)
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._core = self._core_class("Lottery")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             gammas=np.array(
                 [Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]
@@ -144,6 +143,3 @@ class OKS(CoreLearner):
             seed=self.seed,
             budget=self.max_size,
         )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._ended(self._core.run(rows, 0, targets, weights, scores), first)

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from kernelstream.learners.base import State
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.expansion import ExpansionLearner
 from kernelstream.validate import check_choice, check_integer, check_number
@@ -81,7 +78,7 @@ class KernelPA(ExpansionLearner):
             "grows": True,
             "variant": self.variant,
             "C": self.C,
-            "loss_width": self.epsilon,
+            "epsilon": self.epsilon,
         }
 
 
@@ -128,9 +125,3 @@ class LinearPA(CoreLearner):
             C=self.C,
             variant=self.variant,
         )
-
-    def _core_arrays(self) -> State:
-        return {"weights": self._core.weights}
-
-    def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.kernels import Gaussian, as_kernel
-from kernelstream.learners.base import Array, State
+from kernelstream.learners.base import Array
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, spectral_draws, spectral_scale
 from kernelstream.validate import check_number, check_seed, check_step
@@ -87,7 +87,6 @@ class RRF(KernelLearner):
             raise ValueError(f"RRF learns the bandwidths of a Gaussian kernel, got {self.kernel!r}")
 
     def _build_core(self) -> None:
-        loss = self._loss()
         draws = spectral_draws(self._settled, self._width, self.n_components // 2, self.seed)
         self._core = self._core_class("Reparameterised")(
             np.ascontiguousarray(draws, dtype=self._dtype),
@@ -95,8 +94,7 @@ class RRF(KernelLearner):
             scale_step=self.scale_step,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
         )
@@ -104,12 +102,5 @@ class RRF(KernelLearner):
     @property
     def bandwidths(self) -> Array:
         """The bandwidth of each input now (sigma_d = 1 / g_d)."""
-        made: Array = np.exp(-self._core.log_scale) / spectral_scale(self._settled)
+        made: Array = np.exp(-self._core.state()["log_scale"]) / spectral_scale(self._settled)
         return made
-
-    def _core_arrays(self) -> State:
-        return {"weights": self._core.weights, "log_scale": self._core.log_scale}
-
-    def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
-        self._core.log_scale = np.ascontiguousarray(arrays["log_scale"])

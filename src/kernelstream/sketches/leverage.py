@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelstream._core import core
 from kernelstream.errors import ScoreOverflowError
-from kernelstream.kernels import core_options
+from kernelstream.kernels import core_kernel
 from kernelstream.rows import as_rows, checked_rows
 from kernelstream.sketches.base import Array, KernelSketch
 from kernelstream.validate import check_integer, check_number
@@ -47,10 +47,7 @@ class DictionarySketch(KernelSketch):
     def _build(self) -> Any:
         width, itemsize = self._shape
         kind = getattr(core, "Dictionary32" if itemsize == 4 else "Dictionary64")
-        defaults = {"ridge": 0.0, "beta": 1.0, "eps": 0.0, "nu": 0.0, "seed": 0}
-        return kind(
-            width=width, budget=self.max_size, **(defaults | self._rule()), **core_options(self.kernel_)
-        )
+        return kind(width=width, budget=self.max_size, kernel=core_kernel(self.kernel_), **self._rule())
 
     def _same(self, rows: Any) -> Any:
         """The rows in the precision of the dictionary."""
@@ -115,8 +112,7 @@ class DictionarySketch(KernelSketch):
         arrays = kept.get("_core")
         if arrays is not None:
             self._core = self._build()
-            points = as_rows(arrays["points"], arrays["points"].dtype)
-            self._core.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
+            self._core.restore(arrays)
 
 
 class RidgeLeverageSampler(DictionarySketch):
