@@ -103,33 +103,36 @@ def test_learners_of_strangers_pass_the_checks(learner):
     check_learner(learner)
 
 
-@pytest.mark.parametrize("what", ["scores", "chunks", "state", "weights"])
-def test_a_broken_promise_is_found(what):
-    """A learner with one fault fails, and the error's note names the check."""
+class ScoresLearn(AdaGrad):
+    """Wrong: scoring changes the state."""
 
-    class Broken(AdaGrad):
-        def learn_row(self, x, target, weight, score):
-            if what == "weights":
-                weight = 1.0
-            super().learn_row(x, target, weight, score)
-            if what == "chunks":
-                self.arrays["weights"] *= 1 + 1e-9 * np.random.default_rng().random()
-            if what == "state":
-                self.hidden = getattr(self, "hidden", 0) + 1
-                self.arrays["weights"] += 1e-6 * self.hidden
+    def score_rows(self, X):
+        self.arrays["weights"] += 1e-3
+        return super().score_rows(X)
 
-        def score_rows(self, X):
-            if what == "scores":
-                self.arrays["weights"] += 1e-3
-            return super().score_rows(X)
 
-    if (
-        what == "weights"
-    ):  # a weight of zero never comes to `learn_row`, so this fault cannot break that promise
-        check_learner(Broken())
-        return
+class TrueChance(AdaGrad):
+    """Wrong: another model each time."""
+
+    def learn_row(self, x, target, weight, score):
+        super().learn_row(x, target, weight, score)
+        self.arrays["weights"] *= 1 + 1e-9 * np.random.default_rng().random()
+
+
+class HiddenState(AdaGrad):
+    """Wrong: what is learnt is not all in the arrays."""
+
+    def learn_row(self, x, target, weight, score):
+        super().learn_row(x, target, weight, score)
+        self.hidden = getattr(self, "hidden", 0) + 1
+        self.arrays["weights"] += 1e-6 * self.hidden
+
+
+@pytest.mark.parametrize("wrong", [ScoresLearn, TrueChance, HiddenState])
+def test_a_broken_promise_is_found(wrong):
+    """The error's note names the check."""
     with pytest.raises(AssertionError) as error:
-        check_learner(Broken())
+        check_learner(wrong())
     assert "check_" in error.value.__notes__[0]
 
 

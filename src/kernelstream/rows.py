@@ -52,7 +52,10 @@ def as_arrays(rows: Any) -> Any:
     """
     if not rows.sparse:
         return rows.dense_view()
-    csr = scipy.sparse.csr_array(rows.csr_view(), shape=(rows.n, rows.width), copy=False)
+    values, indices, starts = rows.csr_view()
+    if len(values) < 2**31:
+        starts = starts.astype(np.int32)  # or SciPy would copy the indices into the type of the starts
+    csr = scipy.sparse.csr_array((values, indices, starts), shape=(rows.n, rows.width), copy=False)
     csr.has_canonical_format = True  # `as_rows` has seen to it
     return csr
 
