@@ -45,7 +45,7 @@ def as_rows(X: Any, dtype: Any = None) -> Any:
 
 
 def as_arrays(rows: Any) -> Any:
-    """The array or CSR matrix that rows were made of, read only and without a copy (but for CSR's row starts).
+    """The array or CSR matrix that rows were made of, read only, without a copy of the values.
 
     >>> as_arrays(as_rows([[1.0, 0.0], [0.0, 2.0]]).part(1, 2)).tolist()
     [[0.0, 2.0]]
