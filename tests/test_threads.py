@@ -24,7 +24,9 @@ NAMES = [
 ]
 NO_CALLABLE = {"FOGD", "DualSGD", "RRF"}
 CALLABLE = [
-    name for name in NAMES if "kernel" in getattr(learners, name)._get_param_names() and name not in NO_CALLABLE
+    name
+    for name in NAMES
+    if "kernel" in getattr(learners, name)._get_param_names() and name not in NO_CALLABLE
 ]
 SECONDS = 60  # a test that waits longer than this hangs
 
@@ -175,7 +177,9 @@ CHANGED = """
 
 def python(code, timeout=SECONDS * 2):
     code = f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(code)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, check=False
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
