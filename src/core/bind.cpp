@@ -60,24 +60,26 @@ template <class T> static void bind_rows(nb::module_& m) {
       .def("first_not_finite", &Held::first_not_finite)
       .def("part", &Held::part, "start"_a, "stop"_a)
       .def("array", &Held::array, "The rows as a new dense array.")
-      .def("dense_view",
-           [](nb::handle_t<Held> self) {
-             const Rows<T>& r = nb::cast<const Held&>(self).rows;
-             require(!r.sparse(), "these rows are sparse: csr_view() shows them, array() makes a dense copy");
-             return view(self, r.dense, {size_t(r.n), size_t(r.width)});
-           },
-           "The rows of a dense array as they are: nothing is copied.", nb::rv_policy::automatic)
-      .def("csr_view",
-           [](nb::handle_t<Held> self) {
-             const Rows<T>& r = nb::cast<const Held&>(self).rows;
-             require(r.sparse(), "these rows are dense: dense_view() shows them");
-             size_t first = size_t(r.starts[0]), n = size_t(r.starts[r.n]) - first;
-             int64_t* starts;
-             Made<int64_t> indptr = make<int64_t>({size_t(r.n) + 1}, &starts);
-             for (int64_t i = 0; i <= r.n; ++i) starts[i] = r.starts[i] - int64_t(first);
-             return std::make_tuple(view(self, r.values + first, {n}), view(self, r.indices + first, {n}), indptr);
-           },
-           "Values, column indices and row starts of sparse rows, as SciPy's (data, indices, indptr); only the starts are copied.")
+      .def(
+          "dense_view",
+          [](nb::handle_t<Held> self) {
+            const Rows<T>& r = nb::cast<const Held&>(self).rows;
+            require(!r.sparse(), "these rows are sparse: csr_view() shows them, array() makes a dense copy");
+            return view(self, r.dense, {size_t(r.n), size_t(r.width)});
+          },
+          "The rows of a dense array as they are: nothing is copied.", nb::rv_policy::automatic)
+      .def(
+          "csr_view",
+          [](nb::handle_t<Held> self) {
+            const Rows<T>& r = nb::cast<const Held&>(self).rows;
+            require(r.sparse(), "these rows are dense: dense_view() shows them");
+            size_t first = size_t(r.starts[0]), n = size_t(r.starts[r.n]) - first;
+            int64_t* starts;
+            Made<int64_t> indptr = make<int64_t>({size_t(r.n) + 1}, &starts);
+            for (int64_t i = 0; i <= r.n; ++i) starts[i] = r.starts[i] - int64_t(first);
+            return std::make_tuple(view(self, r.values + first, {n}), view(self, r.indices + first, {n}), indptr);
+          },
+          "Values, column indices and row starts of sparse rows, as SciPy's (data, indices, indptr); only the starts are copied.")
       .def_prop_ro("n", [](const Held& h) { return h.rows.n; })
       .def_prop_ro("width", [](const Held& h) { return h.rows.width; })
       .def_prop_ro("sparse", [](const Held& h) { return h.rows.sparse(); });
@@ -93,13 +95,14 @@ static void bind_basics(nb::module_& m) {
       .value("due", Stop::due)
       .value("not_finite", Stop::not_finite);
   nb::class_<AnyKernel>(m, "Kernel", nb::type_slots(holder_slots<AnyKernel>))
-      .def(nb::init<const std::string&, double, double, int, nb::object>(), "name"_a, nb::kw_only(), "gamma"_a = 1.0,
-           "offset"_a = 0.0, "degree"_a = 1, "function"_a.none() = nb::none())
+      .def(nb::init<const std::string&, double, double, int, nb::object>(), "name"_a, nb::kw_only(), "gamma"_a = 1.0, "offset"_a = 0.0,
+           "degree"_a = 1, "function"_a.none() = nb::none())
       .def_ro("name", &AnyKernel::name)
       .def_ro("gamma", &AnyKernel::gamma);
   nb::class_<Loss>(m, "Loss")
-      .def("__init__", [](Loss* self, const std::string& name, double width) { new (self) Loss(Loss::named(name, width)); }, "name"_a,
-           "width"_a = 0.0)
+      .def(
+          "__init__", [](Loss* self, const std::string& name, double width) { new (self) Loss(Loss::named(name, width)); }, "name"_a,
+          "width"_a = 0.0)
       .def("values", &loss_values, "scores"_a, "targets"_a);
   bind_rows<double>(m);
   bind_rows<float>(m);

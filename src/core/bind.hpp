@@ -5,19 +5,7 @@
 // number of threads may use one model: their calls come one after the other. A kernel function that uses its own model would wait
 // for itself, and raises instead. What a caller may change meanwhile (arrays) is copied before it is trusted as an index.
 #pragma once
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-
-#include <atomic>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <utility>
-
+#include "glue.hpp"
 #include "kernel.hpp"
 #include "settings.hpp"
 
@@ -25,6 +13,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace KS_MODULE {
+
+KS_GLUE_BEGIN
 
 // ---- arrays ----
 
@@ -85,7 +75,8 @@ template <class T> struct HeldRows {
     places->indices.assign(indices.data(), indices.data() + indices.shape(0));
     places->starts.assign(starts.data(), starts.data() + starts.shape(0));
     HeldRows h;
-    const Rows<T>& r = h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), places->indices.data(), places->starts.data()};
+    const Rows<T>& r =
+        h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), places->indices.data(), places->starts.data()};
     require(r.starts[0] == 0 && r.starts[r.n] == int64_t(values.shape(0)), "CSR row starts do not span the values");
     for (int64_t i = 0; i < r.n; ++i)
       if (r.starts[i] > r.starts[i + 1]) require(false, "CSR row starts decrease at row " + std::to_string(i));
@@ -104,19 +95,9 @@ template <class T> struct HeldRows {
   }
 
   std::optional<std::pair<int64_t, int64_t>> first_not_finite() const {
-    if (rows.n == 0) return {};
-    const T* numbers = rows.sparse() ? rows.values + rows.starts[0] : rows.dense;
-    int64_t count = rows.sparse() ? rows.starts[rows.n] - rows.starts[0] : rows.n * rows.width, at = 0;
-    Line<T> sum = Line<T>::zero();              // x - x is 0 unless x is NaN or infinite
-    for (; at + kLine<T> <= count; at += kLine<T>) {
-      Line<T> line = Line<T>::at(numbers + at);
-      line.apply([](Vec<T> v) { return v - v; });
-      sum.add(line);
-    }
-    T total = sum.sum();
-    for (; at < count; ++at) total += numbers[at] - numbers[at];
     std::optional<std::pair<int64_t, int64_t>> found;
-    for (int64_t i = 0; total != 0 && !found && i < rows.n; ++i)
+    if (rows.n == 0 || rows.all_finite()) return found;
+    for (int64_t i = 0; !found && i < rows.n; ++i)
       rows.each(i, [&](int64_t d, T v) {
         if (!found && !std::isfinite(v)) found = {i, d};
       });
@@ -147,7 +128,8 @@ struct AnyKernel {
   int degree;
   nb::object function;                         // of a callable kernel, else None
 
-  AnyKernel(const std::string& n, double g, double o, int d, nb::object f) : name(n), gamma(g), offset(o), degree(d), function(std::move(f)) {
+  AnyKernel(const std::string& n, double g, double o, int d, nb::object f)
+      : name(n), gamma(g), offset(o), degree(d), function(std::move(f)) {
     Kernel<double>::named(name, gamma, offset, degree);
   }
 
@@ -163,8 +145,9 @@ struct AnyKernel {
       nb::object asarray = nb::module_::import_("numpy").attr("asarray");
       nb::object array = asarray(call(a, b), sizeof(T) == 8 ? "float64" : "float32").attr("reshape")(-1);
       auto values = nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>>(array);
-      require(int64_t(values.shape(0)) == n, "the kernel returned " + std::to_string(values.shape(0)) + " values for " +
-                                                 std::to_string(n) + " points; kernel(X, Y) must return len(X) x len(Y)");
+      if (int64_t(values.shape(0)) != n)
+        require(false, "the kernel returned " + std::to_string(values.shape(0)) + " values for " + std::to_string(n) +
+                           " points; kernel(X, Y) must return len(X) x len(Y)");
       for (int64_t j = 0; j < n; ++j) out[j] = values(size_t(j));
     };
     return kernel;
@@ -186,6 +169,10 @@ inline Settings settings_of(int64_t width, int64_t outputs, bool regression, int
   constexpr int64_t most = int64_t(1) << 31;   // so that products of two sizes stay in range
   require(width >= 0 && outputs >= 1 && budget >= 0 && width <= most && outputs <= most && budget <= most, "sizes out of range");
   return {width, outputs, budget, regression};
+}
+
+inline void check_width(int64_t given, int64_t width) {
+  if (given != width) require(false, "rows have " + std::to_string(given) + " columns, the model " + std::to_string(width));
 }
 
 // A mutex that raises where it would wait for its own thread.
@@ -264,10 +251,7 @@ template <class T, class M> struct Bound {
     return f();
   }
 
-  void check(const Rows<T>& rows) const {
-    require(rows.width == model.set.width, "rows have " + std::to_string(rows.width) + " columns, the model " +
-                                               std::to_string(model.set.width));
-  }
+  void check(const Rows<T>& rows) const { check_width(rows.width, model.set.width); }
 
  private:
   Lock lock_;
@@ -308,5 +292,7 @@ void bind_mixture(nb::module_& m);
 void bind_adaptive(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_selection(nb::module_& m);
+
+KS_GLUE_END
 
 }  // namespace KS_MODULE

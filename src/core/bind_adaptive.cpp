@@ -4,28 +4,31 @@
 #include "dual.hpp"
 #include "reparameterised.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 template <class T> static void bind_adaptive_landmarks(nb::module_& m) {
   using B = Bound<T, Adaptive<T>>;
   mapped_class<T, Adaptive<T>, WatchedMap<T>>(m, "Adaptive")
-      .def("far",
-           [](B& b, const HeldRows<T>& h, int64_t from) {
-             b.check(h.rows);
-             require(from >= 0, "rows out of range");
-             return b.alone([&] { return b.model.far(h.rows, from); });
-           },
-           "rows"_a, "start"_a)
-      .def("move",
-           [](B& b, int64_t slot, const HeldRows<T>& to, Matrix<T> matrix) {
-             b.check(to.rows);
-             require(slot >= 0 && slot < b.model.landmarks() && to.rows.n == 1 &&
-                         int64_t(matrix.shape(1)) == b.model.landmarks() && int64_t(matrix.shape(0)) <= b.model.stride(),
-                     "the landmark or the matrix does not fit the map");
-             auto guard = b.locked();
-             b.model.move(slot, to.rows, matrix.data(), int64_t(matrix.shape(0)));
-           },
-           "slot"_a, "to"_a, "matrix"_a)
+      .def(
+          "far",
+          [](B& b, const HeldRows<T>& h, int64_t from) {
+            b.check(h.rows);
+            require(from >= 0, "rows out of range");
+            return b.alone([&] { return b.model.far(h.rows, from); });
+          },
+          "rows"_a, "start"_a)
+      .def(
+          "move",
+          [](B& b, int64_t slot, const HeldRows<T>& to, Matrix<T> matrix) {
+            b.check(to.rows);
+            require(slot >= 0 && slot < b.model.landmarks() && to.rows.n == 1 && int64_t(matrix.shape(1)) == b.model.landmarks() &&
+                        int64_t(matrix.shape(0)) <= b.model.stride(),
+                    "the landmark or the matrix does not fit the map");
+            auto guard = b.locked();
+            b.model.move(slot, to.rows, matrix.data(), int64_t(matrix.shape(0)));
+          },
+          "slot"_a, "to"_a, "matrix"_a)
       .def_prop_rw(
           "epsilon",
           [](B& b) {
@@ -81,7 +84,7 @@ template <class T> static void bind_dual(nb::module_& m) {
 template <class T> static void describe(State& s, Reparameterised<T>& model) {
   s.weights("weights", model.weights, model.stride());
   s.line("log_scale", model.log_scale.data(), int64_t(model.log_scale.size()));
-  if (s.reads()) model.rescale();
+  if (s.reads()) model.renew();
 }
 
 template <class T> static void bind_reparameterised(nb::module_& m) {
@@ -111,3 +114,4 @@ void bind_adaptive(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -1,6 +1,7 @@
 #include "expansion_state.hpp"
 #include "rules.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 static Options options_of(const nb::kwargs& given) {
@@ -42,3 +43,4 @@ void bind_expansion(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -1,9 +1,13 @@
 #include "linear.hpp"
 #include "state.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
-template <class T> static void describe(State& s, Linear<T>& model) { s.weights("weights", model.weights, model.set.width); }
+template <class T> static void describe(State& s, Linear<T>& model) {
+  s.weights("weights", model.weights, model.set.width);
+  if (s.reads()) model.weights_changed();
+}
 
 template <class T> static void bind_as(nb::module_& m) {
   using B = Bound<T, Linear<T>>;
@@ -23,3 +27,4 @@ void bind_linear(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -1,8 +1,12 @@
 #include "bind_mapped.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
-template <class T> static void describe(State& s, Mapped<T>& model) { s.weights("weights", model.weights, model.stride()); }
+template <class T> static void describe(State& s, Mapped<T>& model) {
+  s.weights("weights", model.weights, model.stride());
+  if (s.reads()) model.weights_changed();
+}
 
 template <class T> static void bind_as(nb::module_& m) {
   using B = Bound<T, Mapped<T>>;
@@ -24,3 +28,4 @@ void bind_mapped(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

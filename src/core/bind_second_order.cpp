@@ -2,6 +2,7 @@
 #include "second_order.hpp"
 #include "state.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 template <class T> static int64_t describe(State& s, Store<T>& store) {
@@ -94,12 +95,13 @@ template <class T> static void bind_embedded_newton(nb::module_& m) {
                       beta, eps, seed);
        },
        nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
-      .def("embed",
-           [](B& b, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
-             auto guard = b.locked();
-             embed(b.model, matrix, weights, inverse);
-           },
-           "matrix"_a, "weights"_a, "inverse"_a);
+      .def(
+          "embed",
+          [](B& b, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
+            auto guard = b.locked();
+            embed(b.model, matrix, weights, inverse);
+          },
+          "matrix"_a, "weights"_a, "inverse"_a);
 }
 
 template <class T> static void describe(State& s, RecursiveLeastSquares<T>& n) {
@@ -155,13 +157,15 @@ template <class T> static void bind_dictionary(nb::module_& m) {
        },
        nb::kw_only(), "width"_a, "kernel"_a, "budget"_a, "sampled"_a, "ridge"_a = 0.0, "beta"_a = 1.0, "eps"_a = 0.0, "nu"_a = 0.0,
        "seed"_a = 0)
-      .def("read",
-           [](B& b, const HeldRows<T>& h) {
-             b.check(h.rows);
-             return b.alone([&] { return b.model.read(h.rows); });
-           },
-           "rows"_a)
-      .def("features", [made](B& b, const HeldRows<T>& h) { return made(b, h, false); }, "rows"_a)
+      .def(
+          "read",
+          [](B& b, const HeldRows<T>& h) {
+            b.check(h.rows);
+            return b.alone([&] { return b.model.read(h.rows); });
+          },
+          "rows"_a)
+      .def(
+          "features", [made](B& b, const HeldRows<T>& h) { return made(b, h, false); }, "rows"_a)
       .def("leverages", [made](B& b, const HeldRows<T>& h) { return made(b, h, true); }, "rows"_a);
 }
 
@@ -179,3 +183,4 @@ void bind_second_order(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

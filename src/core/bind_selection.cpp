@@ -2,6 +2,7 @@
 #include "lottery.hpp"
 #include "selection.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 template <class T> static void describe(State& s, Selection<T>& e) {
@@ -39,7 +40,8 @@ template <class T> static void describe(State& s, Lottery<T>& l) {
       for (auto& w : e.weights) w.clear();
     }
     fits(s.length("points", n) == n);
-    s.points<T>("points", l.candidates[0].points.panel, 0, n, [&](const Rows<T>& rows, int64_t j) { owner(j).place(slots[size_t(j)], rows, j); });
+    s.points<T>("points", l.candidates[0].points.panel, 0, n,
+                [&](const Rows<T>& rows, int64_t j) { owner(j).place(slots[size_t(j)], rows, j); });
   } else {
     s.write<T>("points", n, l.set.width, [&](int64_t j, int64_t d) { return owner(j).points.panel.at(slots[size_t(j)], d); });
   }
@@ -65,18 +67,18 @@ template <class T> static void bind_as(nb::module_& m) {
                         int64_t(gamma.shape(0)) == (each_feature ? width : 1),
                     "sizes out of range");
             new (self) B(std::in_place, settings_of(width, outputs, regression, budget), Storage{grows, false}, loss, eta, each_point,
-                         Search{rho, decay, low, high, nu, samples},
-                         std::vector<double>(gamma.data(), gamma.data() + gamma.shape(0)), each_feature, seed);
+                         Search{rho, decay, low, high, nu, samples}, std::vector<double>(gamma.data(), gamma.data() + gamma.shape(0)),
+                         each_feature, seed);
           },
-          nb::kw_only(), "each_point"_a = false, "width"_a, "outputs"_a, "regression"_a, "budget"_a, "grows"_a = false, "loss"_a,
-          "eta"_a, "rho"_a, "decay"_a, "low"_a, "high"_a, "nu"_a = 0.0, "samples"_a = 1, "gamma"_a, "each_feature"_a = false,
-          "seed"_a = 0)
-      .def_prop_ro("gamma",
-                   [](B& b) {
-                     auto guard = b.locked();
-                     return copied(b.model.gamma);
-                   },
-                   nb::rv_policy::automatic);
+          nb::kw_only(), "each_point"_a = false, "width"_a, "outputs"_a, "regression"_a, "budget"_a, "grows"_a = false, "loss"_a, "eta"_a,
+          "rho"_a, "decay"_a, "low"_a, "high"_a, "nu"_a = 0.0, "samples"_a = 1, "gamma"_a, "each_feature"_a = false, "seed"_a = 0)
+      .def_prop_ro(
+          "gamma",
+          [](B& b) {
+            auto guard = b.locked();
+            return copied(b.model.gamma);
+          },
+          nb::rv_policy::automatic);
 
   using L = Bound<T, Lottery<T>>;
   auto lottery = learner_class<T, Lottery<T>>(m, "Lottery");
@@ -84,8 +86,8 @@ template <class T> static void bind_as(nb::module_& m) {
   lottery
       .def(
           "__init__",
-          [](L* self, int64_t width, int64_t outputs, bool regression, int64_t budget, const Loss& loss, double eta,
-             Vector<double> gammas, double delta, double rate, uint64_t seed) {
+          [](L* self, int64_t width, int64_t outputs, bool regression, int64_t budget, const Loss& loss, double eta, Vector<double> gammas,
+             double delta, double rate, uint64_t seed) {
             require(budget >= 1 && gammas.shape(0) >= 1, "sizes out of range");
             new (self) L(std::in_place, settings_of(width, outputs, regression, budget), Descent{loss, eta, 0}, gammas.data(),
                          gammas.shape(0), delta, rate, seed);
@@ -108,3 +110,4 @@ void bind_selection(nb::module_& m) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

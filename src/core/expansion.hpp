@@ -134,9 +134,28 @@ template <class T> class Expansion {
     }
   }
 
-  int64_t oldest() const {
-    return std::min_element(born.begin(), born.begin() + points.count) - born.begin();
+  // The weights and the random numbers as they are now, for a rule that may find out late that its step is not finite.
+  void save() {
+    saved_.resize(weights.size());
+    for (size_t c = 0; c < weights.size(); ++c) {
+      reserve(saved_[c], int64_t(weights[c].size()));
+      std::memcpy(saved_[c].data(), weights[c].data(), weights[c].nbytes());
+    }
+    saved_random_ = random;
   }
+  void undo() {
+    for (size_t c = 0; c < weights.size(); ++c) std::memcpy(weights[c].data(), saved_[c].data(), weights[c].nbytes());
+    random = saved_random_;
+  }
+
+  // Forgets points stored last, down to `count`.
+  void forget(int64_t count) {
+    for (auto& w : weights) std::fill(w.data() + count, w.data() + points.count, T(0));
+    clock -= points.count - count;
+    points.count = count;
+  }
+
+  int64_t oldest() const { return std::min_element(born.begin(), born.begin() + points.count) - born.begin(); }
 
   T output(int64_t c, const T* k) const { return dot(weights[size_t(c)].data(), k, size_t(points.tiles())); }
 
@@ -186,8 +205,7 @@ template <class T> class Expansion {
     int64_t stride = points.slots(), left = block_end_ - i - 1;
     if (left <= 0) return;
     if (points.tiles() > measured_) {          // a tile was opened: clear what an earlier block left there
-      for (int64_t r = 0; r < kBlock; ++r)
-        std::fill_n(measures_.data() + r * stride + measured_ * kLine<T>, kLine<T>, T(0));
+      for (int64_t r = 0; r < kBlock; ++r) std::fill_n(measures_.data() + r * stride + measured_ * kLine<T>, kLine<T>, T(0));
       measured_ = points.tiles();
     }
     T acc[kBlock] = {};
@@ -201,6 +219,8 @@ template <class T> class Expansion {
   int64_t block_start_ = 0, block_end_ = 0, measured_ = 0;
   Array<T> measures_, values_, stored_;
   std::vector<T> row_;
+  std::vector<Array<T>> saved_;
+  Random saved_random_;
 };
 
 }  // namespace KS_MODULE

@@ -3,6 +3,7 @@
 #include "expansion.hpp"
 #include "state.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 // `shown` holds the points as the state has them; put(rows, j) stores point j.
@@ -31,3 +32,4 @@ template <class T> void describe(State& s, Expansion<T>& e) {
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

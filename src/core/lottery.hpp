@@ -79,6 +79,11 @@ template <class T> class Lottery {
       stored += f.points.count - before;
       double loss = 0;
       for (int64_t c = 0; c < set.outputs; ++c) loss += descent.loss.value(scores[c], target_of(set.outputs, c, targets[i]));
+      if (!std::isfinite(losses[drawn] + importance * loss)) {
+        f.forget(before);
+        why = Stop::not_finite;
+        return i;
+      }
       losses[drawn] += importance * loss;
       random.uniform();
       ++rounds;

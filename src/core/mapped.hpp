@@ -44,8 +44,7 @@ template <class T> class LandmarkMap : public Map<T> {
     int64_t stride = landmarks.slots(), tiles = landmarks.tiles();
     landmarks.measure(rows, i, n, tiles, kernel_block_.data(), stride);
     measured(rows, i, n, kernel_block_.data());
-    for (int64_t r = 0; r < n; ++r)
-      landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
+    for (int64_t r = 0; r < n; ++r) landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
     Rows<T> k{n, stride, kernel_block_.data()};
     matrix.template dense<Form::product>(k, 0, n, lines(), z, matrix.slots());
   }
@@ -93,8 +92,7 @@ template <class T> class FourierMap : public Map<T> {
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
     int64_t stride = frequencies.slots();
     if (rows.sparse())
-      for (int64_t r = 0; r < n; ++r)
-        frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
+      for (int64_t r = 0; r < n; ++r) frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
     else
       frequencies.template dense<Form::product>(rows, i, n, tiles(), angles_.data(), stride);
     for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, pairs, stride, z + r * 2 * stride);
@@ -127,7 +125,12 @@ template <class T> class Mapped {
   std::vector<Array<T>> weights;               // one per output
 
   Mapped(Settings s, Descent d, std::unique_ptr<Map<T>> m)
-      : set(s), descent(d), map(std::move(m)), f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
+      : set(s),
+        descent(d),
+        map(std::move(m)),
+        f_(size_t(set.outputs)),
+        slopes_(size_t(set.outputs)),
+        reach_(size_t(set.outputs), kUnknown) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(map->lines() * kLine<T>));
     block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
   }
@@ -147,6 +150,7 @@ template <class T> class Mapped {
     }
   }
   int64_t stride() const { return map->lines() * kLine<T>; }
+  void weights_changed() { std::fill(reach_.begin(), reach_.end(), kUnknown); }
 
   void score(const Rows<T>& rows, double* out) {
     each(rows, 0, [&](int64_t i, const T* z) {
@@ -198,8 +202,10 @@ template <class T> class Mapped {
     size_t lines = size_t(map->lines());
     const double eta = descent.eta, lambda = descent.lambda;
     loss_slopes(descent.loss, r, slopes_);
-    for (double slope : slopes_)
-      if (!std::isfinite(T(eta * slope))) return false;
+    double size = double(largest(r.k, lines));
+    for (size_t c = 0; c < weights.size(); ++c)
+      if (!std::isfinite(T(eta * slopes_[c])) || !can_add(weights[c].data(), -eta * slopes_[c], r.k, stride(), size, reach_[c]))
+        return false;
     for (size_t c = 0; c < weights.size(); ++c) {
       if (lambda != 0) scale(T(1 - eta * lambda), weights[c].data(), lines);
       if (slopes_[c] != 0) axpy(T(-eta * slopes_[c]), r.k, weights[c].data(), lines);
@@ -207,9 +213,12 @@ template <class T> class Mapped {
     return true;
   }
 
+  // Weights set from outside may be of any size: the next step looks at all of them.
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
   Array<T> block_;
   std::vector<T> f_;
-  std::vector<double> slopes_;
+  std::vector<double> slopes_, reach_;         // reach: bounds the weights of an output
 };
 
 }  // namespace KS_MODULE

@@ -36,8 +36,9 @@ struct Margin {
   }
 };
 
-template <class T> void storable(double coefficient) {
-  if (!std::isfinite(T(coefficient))) throw NotFinite();
+// Throws unless the weights of a slot stay finite when a step along the margin is added.
+template <class T> void can_add_along(const Expansion<T>& e, int64_t slot, const Margin& m, double step) {
+  m.each([&](int64_t c, double u) { storable<T>(double(e.weights[size_t(c)][size_t(slot)] + T(step * u))); });
 }
 
 template <class T> void add_along(Expansion<T>& e, int64_t slot, const Margin& m, double step) {
@@ -67,7 +68,7 @@ template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
   Margin m = Margin::of(r.f, e.set.outputs, r.target);
   if (m.value > 0) return true;
   storable<T>(r.weight);
-  e.mistakes += 1;
+  double mistakes = e.mistakes + 1;
   int64_t slot = e.points.count;
   if (e.full()) {
     slot = e.oldest();
@@ -79,14 +80,19 @@ template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
       m.each([&](int64_t up, double u) { f += up == c ? r.weight * u * double(r.k[slot]) : 0; });
       mu += a > 0 ? f : a < 0 ? -f : 0;
     }
-    double A = s * s - 2 * s * mu, B = 2 * s, C = e.ledger - 15.0 / 32 * e.mistakes;
+    double A = s * s - 2 * s * mu, B = 2 * s, C = e.ledger - 15.0 / 32 * mistakes;
     double phi = A + B + C <= 0 ? 1 : -2 * C / (B + std::sqrt(B * B - 4 * A * C));
-    e.ledger += A * phi * phi + B * phi;
+    double ledger = e.ledger + (A * phi * phi + B * phi);
+    storable<T>(phi);
+    storable<double>(ledger);
+    e.ledger = ledger;
+    e.mistakes = mistakes;
     for (auto& w : e.weights) scale(T(phi), w.data(), size_t(e.points.tiles()));
     e.place(slot, r.rows, r.i);
     add_along(e, slot, m, r.weight * phi);
     return true;
   }
+  e.mistakes = mistakes;
   e.place(slot, r.rows, r.i);
   add_along(e, slot, m, r.weight);
   return true;
@@ -128,6 +134,9 @@ template <class T> bool Projectron::operator()(Expansion<T>& e, const Round<T>& 
     if (!(step > 0)) return true;
   } else if (delta > eta && delta2 > kDependent<T> * self && n < B) {
     storable<T>(step);
+    double most = 1;
+    for (double v : d) most = std::max(most, std::abs(v));
+    storable<double>(4 * most * most / delta2);
     for (int64_t j = 0; j <= n; ++j) {                      // border K^-1
       double dj = j < n ? d[size_t(j)] : -1;
       for (int64_t l = 0; l <= n; ++l) e.inverse[size_t(j * B + l)] += dj * (l < n ? d[size_t(l)] : -1) / delta2;
@@ -136,7 +145,7 @@ template <class T> bool Projectron::operator()(Expansion<T>& e, const Round<T>& 
     add_along(e, n, m, step);
     return true;
   }
-  for (int64_t j = 0; j < n; ++j) storable<T>(step * d[size_t(j)]);
+  for (int64_t j = 0; j < n; ++j) can_add_along(e, j, m, step * d[size_t(j)]);
   for (int64_t j = 0; j < n; ++j) add_along(e, j, m, step * d[size_t(j)]);
   return true;
 }
@@ -223,6 +232,7 @@ template <class T> bool BudgetedPassiveAggressive::operator()(Expansion<T>& e, c
   }
   double share = double(r.k[drop]) / self;
   for (size_t c = 0; c < e.weights.size(); ++c) e.slopes[c] = double(e.weights[c][size_t(drop)]) * share;
+  for (double weight : e.slopes) storable<T>(2 * (std::abs(weight) + tau));
   e.place(drop, r.rows, r.i);
   for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(drop)] = T(e.slopes[c]);
   add_along(e, drop, m, tau);
@@ -233,11 +243,13 @@ template <class T> bool BudgetedPassiveAggressive::operator()(Expansion<T>& e, c
 
 // The slot of the point that makes room.
 struct Oldest {
+  static constexpr bool rescales = false;
   template <class T> int64_t operator()(Expansion<T>& e) const { return e.oldest(); }
 };
 
 // BOGD: chooses the slot to drop and rescales what stays.
 struct Unbiased {
+  static constexpr bool rescales = true;
   std::string removal;
   double bound;                                // of the weights that stay
   template <class T> int64_t operator()(Expansion<T>& e) const;
@@ -253,10 +265,10 @@ template <class T> int64_t Unbiased::operator()(Expansion<T>& e) const {
       total += size[size_t(j)];
     }
   if (removal == "smallest") return std::min_element(size.begin(), size.end()) - size.begin();
+  storable<double>(total);
   if (total > 0) {
     double left = 0, u = e.random.uniform(), sum = 0;
-    for (int64_t j = 0; j < n; ++j)
-      left += chance[size_t(j)] = std::max(0.0, 1 - double(n - 1) * size[size_t(j)] / total);
+    for (int64_t j = 0; j < n; ++j) left += chance[size_t(j)] = std::max(0.0, 1 - double(n - 1) * size[size_t(j)] / total);
     for (double& p : chance) p /= left;        // at least 1: those that would be negative are zero
     for (drop = 0; drop < n - 1; ++drop)
       if ((sum += chance[size_t(drop)]) > u) break;
@@ -268,6 +280,7 @@ template <class T> int64_t Unbiased::operator()(Expansion<T>& e) const {
     for (int64_t j = 0; j < n; ++j) {
       double stays = 1 - chance[size_t(j)];    // 0 only for a point without weight
       T a = stays > 0 ? T(double(w[size_t(j)]) / stays) : T(0);
+      if (!std::isfinite(most)) storable<T>(double(a));
       w[size_t(j)] = a > most ? most : a < -most ? -most : a;
     }
   return drop;
@@ -282,10 +295,18 @@ template <class Removal> struct Gradient {
     bool learns = loss_slopes(descent.loss, r, e.slopes);
     if (learns && e.no_room()) return false;
     for (double slope : e.slopes) storable<T>(eta * slope);
+    bool removes = learns && e.full();
+    if (removes && Removal::rescales) e.save();
     if (lambda != 0)
       for (auto& w : e.weights) scale(T(1 - eta * lambda), w.data(), size_t(e.points.tiles()));
     if (!learns) return true;
-    int64_t slot = e.full() ? removal(e) : e.points.count;
+    int64_t slot = e.points.count;
+    try {
+      if (removes) slot = removal(e);
+    } catch (const NotFinite&) {
+      e.undo();
+      throw;
+    }
     e.place(slot, r.rows, r.i);
     for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(slot)] = T(-eta * e.slopes[c]);
     return true;

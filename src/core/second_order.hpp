@@ -19,8 +19,7 @@ inline double curvature_constant(const Loss& loss, double C, double y) {
     return 1 / (reach * reach);
   }
   if (loss.kind == Loss::logistic) return std::exp(-C);
-  if (loss.kind == Loss::squared_hinge)
-    return C <= 1 ? 1 / (2 * (1 + C) * (1 + C)) : (3 * C - 1) / (8 * C * C * (1 + C));
+  if (loss.kind == Loss::squared_hinge) return C <= 1 ? 1 / (2 * (1 + C) * (1 + C)) : (3 * C - 1) / (8 * C * C * (1 + C));
   throw std::invalid_argument("the online Newton step needs a curved loss: squared, logistic or squared_hinge");
 }
 
@@ -74,9 +73,7 @@ template <class T> class KernelNewton {
 
   int64_t count() const { return store.count(); }
 
-  size_t nbytes() const {
-    return store.nbytes() + weights.nbytes() + newton.nbytes() + (sketched ? sampler.dictionary.nbytes() : 0);
-  }
+  size_t nbytes() const { return store.nbytes() + weights.nbytes() + newton.nbytes() + (sketched ? sampler.dictionary.nbytes() : 0); }
 
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; ++i) out[i] = NewtonRound(output(store.row(rows, i)), by.C).f;
@@ -89,8 +86,10 @@ template <class T> class KernelNewton {
       double u = output(k), weight = sample_weights ? sample_weights[i] : 1.0;
       NewtonRound round(u, by.C);
       out[i] = round.f;
-      if (!std::isfinite(u)) why = Stop::not_finite;
-      else if (weight != 0) why = learn(rows, i, k, round, targets[i], weight);
+      if (!std::isfinite(u))
+        why = Stop::not_finite;
+      else if (weight != 0)
+        why = learn(rows, i, k, round, targets[i], weight);
       if (why != Stop::done) return i;
     }
     return rows.n;
@@ -115,13 +114,17 @@ template <class T> class KernelNewton {
     double scale = round.g * std::sqrt(round.eta), alpha = newton.ridge;
     newton.solve(k);
     double tau = newton.residual(self) / alpha;
-    if (!round.sound(tau) || !std::isfinite(scale * scale * self)) return Stop::not_finite;
+    const double* s = newton.back();
+    double most = 4 * (std::abs(round.h / tau) + std::abs(round.g)) / alpha;  // bounds the step, whether the coin comes up or not
+    if (!round.sound(tau) || !std::isfinite(scale * scale * self) || !std::isfinite(scale * scale * self / alpha) || !std::isfinite(most))
+      return Stop::not_finite;
+    for (int64_t j = 0; j < newton.size(); ++j)
+      if (!std::isfinite(std::abs(weights[size_t(newton.slots[size_t(j)])]) + std::abs(most * newton.scales[size_t(j)] * s[j])))
+        return Stop::not_finite;
     // A zero slope leaves A as it is, and then there is no coin to flip; a projection must be stored all the same.
     bool kept = round.g != 0 && (!sketched || sampler.flip(k, self, scale, slot, least));
     double step = round.step(tau, kept ? round.gain() : 0) / alpha;
-    const double* s = newton.back();
-    for (int64_t j = 0; j < newton.size(); ++j)
-      weights[size_t(newton.slots[size_t(j)])] += step * newton.scales[size_t(j)] * s[j];
+    for (int64_t j = 0; j < newton.size(); ++j) weights[size_t(newton.slots[size_t(j)])] += step * newton.scales[size_t(j)] * s[j];
     if (kept) newton.append(slot, scale, self);
     store.add(rows, i);
     grow_weights();
@@ -152,9 +155,7 @@ template <class T> class EmbeddedNewton {
 
   int64_t count() const { return store.count(); }
   int64_t stride() const { return matrix.slots(); }
-  size_t nbytes() const {
-    return store.nbytes() + sampler.dictionary.nbytes() + matrix.nbytes() + weights.nbytes() + inverse.nbytes();
-  }
+  size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + matrix.nbytes() + weights.nbytes() + inverse.nbytes(); }
 
   // M is rank x count; u and A^-1 are rank and rank x rank.
   void embed(const double* m, int64_t rank_, const double* u, const double* a) {
@@ -186,7 +187,7 @@ template <class T> class EmbeddedNewton {
       out[i] = round.f;
       if (std::isfinite(u) && weight == 0) return true;
       round.observe(by, targets[i], weight);
-      if (!std::isfinite(u) || !std::isfinite(store.self(rows, i)) || !learn(z, round)) {
+      if (!std::isfinite(u) || !std::isfinite(store.self(rows, i) / sampler.dictionary.ridge) || !learn(z, round)) {
         why = Stop::not_finite;
         next = i;
         return false;
@@ -209,8 +210,10 @@ template <class T> class EmbeddedNewton {
     double tau = dot(step_.data(), z, lines());
     if (tau <= 0) return dot(z, z, lines()) == 0;   // z = 0: the dictionary says nothing about this row; else A^-1 has drifted
     if (!round.sound(tau)) return false;
-    axpy(-round.step(tau, round.gain()), step_.data(), weights.data(), lines());
-    double shrink = -round.gain() / (1 + round.gain() * tau);
+    double step = round.step(tau, round.gain()), shrink = -round.gain() / (1 + round.gain() * tau);
+    double size = double(largest(step_.data(), lines())), reach = std::numeric_limits<double>::infinity();
+    if (!std::isfinite(4 * shrink * size * size) || !can_add(weights.data(), -step, step_.data(), stride(), size, reach)) return false;
+    axpy(-step, step_.data(), weights.data(), lines());
     if (shrink != 0)
       for (int64_t f = 0; f < rank; ++f) axpy(shrink * step_[size_t(f)], step_.data(), inverse.data() + f * stride(), lines());
     return true;
@@ -271,9 +274,7 @@ template <class T> class RecursiveLeastSquares {
 
   int64_t count() const { return store.count(); }
   int64_t stride() const { return (set.budget + kLine<double> - 1) / kLine<double> * kLine<double>; }
-  size_t nbytes() const {
-    return store.nbytes() + factor.nbytes() + P.nbytes() + weights.size() * size_t(stride()) * sizeof(double);
-  }
+  size_t nbytes() const { return store.nbytes() + factor.nbytes() + P.nbytes() + weights.size() * size_t(stride()) * sizeof(double); }
 
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; ++i) outputs(store.row(rows, i), out + i * set.outputs);
@@ -315,8 +316,9 @@ template <class T> class RecursiveLeastSquares {
     size_t lines = store.lines();
     if (!store.full() && independent(delta, self, nu, store.count())) {
       int64_t slot = store.count();
-      for (double e : errors)
-        if (!std::isfinite(e / delta)) return false;
+      if (!std::isfinite(1 / weight)) return false;
+      for (size_t c = 0; c < weights.size(); ++c)
+        if (!std::isfinite(errors[c] / delta) || !can_step(c, -errors[c] / delta, a)) return false;
       for (size_t c = 0; c < weights.size(); ++c) {
         axpy(-errors[c] / delta, a, weights[c].data(), lines);
         weights[c][size_t(slot)] = errors[c] / delta;
@@ -330,12 +332,20 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t j = 0; j < n; ++j) Pa_[size_t(j)] = dot(P.data() + j * stride(), a, lines);
     double below = 1 / weight + dot(Pa_.data(), a, lines);
     if (!(below > 0)) return false;            // P has drifted and is no longer positive
-    double scale = 1 / below;
-    for (int64_t j = 0; j < n; ++j) axpy(-scale * Pa_[size_t(j)], Pa_.data(), P.data() + j * stride(), lines);
+    double scale = 1 / below, size = double(largest(Pa_.data(), lines));
+    if (!std::isfinite(4 * scale * size * size)) return false;
     factor.forward(Pa_.data());
     const double* step = factor.back();        // K^-1 P a
+    for (size_t c = 0; c < weights.size(); ++c)
+      if (!can_step(c, scale * errors[c], step)) return false;
+    for (int64_t j = 0; j < n; ++j) axpy(-scale * Pa_[size_t(j)], Pa_.data(), P.data() + j * stride(), lines);
     for (size_t c = 0; c < weights.size(); ++c) axpy(scale * errors[c], step, weights[c].data(), lines);
     return true;
+  }
+
+  bool can_step(size_t c, double s, const double* x) const {
+    double reach = std::numeric_limits<double>::infinity();
+    return can_add(weights[c].data(), s, x, store.count(), 0, reach);
   }
 
   Array<double> Pa_;

@@ -27,11 +27,17 @@ template <class T> class Selection : public Expansion<T> {
   int64_t rounds = 0;                          // rounds learnt from
   Panel<T> raw;                                // the points, unscaled; empty unless there is one scale a feature
 
-  Selection(Settings s, Storage storage, Loss l, double step, bool each_point, Search how, std::vector<double> start,
-            bool each_feature, uint64_t seed)
-      : Base(s, storage, Kernel<T>::named("gaussian", each_feature ? 1.0 : start[0], 0, 1),
-             each_point ? newest_moves : all_move, false, seed),
-        loss(l), eta(step), search(how), gamma(std::move(start)), each_feature_(each_feature), f_(size_t(set.outputs)), row_(size_t(set.width) + 1) {
+  Selection(Settings s, Storage storage, Loss l, double step, bool each_point, Search how, std::vector<double> start, bool each_feature,
+            uint64_t seed)
+      : Base(s, storage, Kernel<T>::named("gaussian", each_feature ? 1.0 : start[0], 0, 1), each_point ? newest_moves : all_move, false,
+             seed),
+        loss(l),
+        eta(step),
+        search(how),
+        gamma(std::move(start)),
+        each_feature_(each_feature),
+        f_(size_t(set.outputs)),
+        row_(size_t(set.width) + 1) {
     if (each_point) points.gammas = Array<T>(size_t(points.slots()));
     if (each_feature_) {
       raw = Panel<T>(set.width, set.budget);
@@ -74,7 +80,15 @@ template <class T> class Selection : public Expansion<T> {
  private:
   // OKS-SIL: the scale belongs to all points.
   static bool all_move(Base& e, const Round<T>& r) {
-    static_cast<Selection&>(e).sketch(r);
+    Selection& s = static_cast<Selection&>(e);
+    Random before = s.random;
+    try {
+      s.sketch(r);
+    } catch (const NotFinite&) {
+      s.random = before;
+      --s.rounds;
+      throw;
+    }
     return true;
   }
 
@@ -88,20 +102,24 @@ template <class T> class Selection : public Expansion<T> {
     if (this->full()) {
       sample(r.k);
       if (!(residual(rows, i) > search.nu)) {  // dependent: the step goes to the sampled points
+        auto step = [&](size_t c, size_t a) { return T(-eta * slopes[c] * (*alpha_)[a]); };
         for (size_t c = 0; c < weights.size(); ++c)
-          for (size_t a = 0; a < sampled_.size(); ++a)
-            weights[c][size_t(sampled_[a])] += T(-eta * slopes[c] * (*alpha_)[a]);
+          for (size_t a = 0; a < sampled_.size(); ++a) storable<T>(double(weights[c][size_t(sampled_[a])] + step(c, a)));
+        for (size_t c = 0; c < weights.size(); ++c)
+          for (size_t a = 0; a < sampled_.size(); ++a) weights[c][size_t(sampled_[a])] += step(c, a);
         return;
       }
       slot = lightest();
-      for (size_t c = 0; c < weights.size(); ++c) {
-        f_[c] -= weights[c][size_t(slot)] * r.k[slot];
-        weights[c][size_t(slot)] = 0;
-      }
+      for (size_t c = 0; c < weights.size(); ++c) f_[c] -= weights[c][size_t(slot)] * r.k[slot];
       loss_slopes(loss, at(r), slopes);        // of f^b: without the point that goes, the new one still at weight 0
     }
     steps_ = slopes;
-    for (double& s : steps_) s *= -eta;
+    for (double& s : steps_) {
+      s *= -eta;
+      storable<T>(s);
+    }
+    if (slot < points.count)
+      for (auto& w : weights) w[size_t(slot)] = 0;
     for (size_t c = 0; c < weights.size(); ++c) f_[c] += T(steps_[c]);               // f^w, as k(x, x) = 1
     if (search.rho > 0 && loss_slopes(loss, at(r), slopes)) descend(r, rows, i);  // the new point, at distance 0, adds nothing
     this->place(slot, r.rows, r.i);
@@ -115,6 +133,7 @@ template <class T> class Selection : public Expansion<T> {
     Selection& s = static_cast<Selection&>(e);
     bool learns = loss_slopes(s.loss, r, s.slopes);
     if (learns && s.no_room()) return false;
+    for (double slope : s.slopes) storable<T>(s.eta * slope);
     ++s.rounds;
     if (!learns) return true;
     int64_t slot = s.points.count, newest = slot - 1;
@@ -227,8 +246,7 @@ template <class T> class Selection : public Expansion<T> {
         sum.to(to);
       }
     }
-    for (int64_t d = 0; d < set.width; ++d)
-      move(gamma[size_t(d)], -double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()));
+    for (int64_t d = 0; d < set.width; ++d) move(gamma[size_t(d)], -double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()));
   }
 
   void move(double& g, double gradient) const {

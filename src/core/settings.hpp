@@ -1,5 +1,7 @@
 // What a model is told once, what a round is, and why a run ends.
 #pragma once
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -50,6 +52,32 @@ class Options {
 // Thrown by a rule, which has changed nothing: a number is more than the model's precision can hold.
 struct NotFinite {};
 
+template <class T> void storable(double number) {
+  if (!std::isfinite(T(number))) throw NotFinite();
+}
+
+template <class T> bool all_finite(const T* numbers, int64_t n) {
+  return std::all_of(numbers, numbers + n, [](T v) { return std::isfinite(v); });
+}
+
+// Whether w + s x is finite in all n places. A sum of |w| and |s x| that stays far from the largest number needs no second look:
+// `reach` bounds |w| from above and is kept by the caller, `size` bounds |x|.
+template <class T> bool can_add(const T* w, double s, const T* x, int64_t n, double size, double& reach) {
+  constexpr double far = double(std::numeric_limits<T>::max()) / 4;
+  double next = reach + std::abs(s) * size;
+  if (!(next < far)) {
+    T largest = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      T sum = w[j] + T(s) * x[j];
+      if (!std::isfinite(sum)) return false;
+      largest = std::max(largest, std::abs(sum));
+    }
+    next = double(largest) * (1 + 1e-6);
+  }
+  reach = next;
+  return true;
+}
+
 enum class Stop { done, full, due, not_finite };  // due: something rare is to be done before the next row
 
 template <class T> struct Round {
@@ -61,9 +89,7 @@ template <class T> struct Round {
 };
 
 // The target of output c: one class against the rest where there are several outputs.
-inline double target_of(int64_t outputs, int64_t c, double target) {
-  return outputs == 1 ? target : c == int64_t(target) ? 1.0 : -1.0;
-}
+inline double target_of(int64_t outputs, int64_t c, double target) { return outputs == 1 ? target : c == int64_t(target) ? 1.0 : -1.0; }
 
 // One-vs-rest slopes of a round; true if any is not zero.
 template <class T> bool loss_slopes(const Loss& loss, const Round<T>& r, std::vector<double>& g) {

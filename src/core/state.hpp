@@ -3,6 +3,7 @@
 #pragma once
 #include "bind.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 // A state comes from a file and may hold anything: whatever could lead out of an array or overflow is refused.
@@ -82,7 +83,8 @@ class State {
     grid<T>(name, n, int64_t(w.size()), [&](int64_t i, int64_t c) -> T& { return w[size_t(c)][size_t(i)]; });
   }
   // Points, written as rows; when read, put(rows, j) stores each. Returns how many there are, at most `most`.
-  template <class T, class P, class Put> int64_t points(const std::string& name, const Panel<P>& panel, int64_t count, int64_t most, Put put) {
+  template <class T, class P, class Put>
+  int64_t points(const std::string& name, const Panel<P>& panel, int64_t count, int64_t most, Put put) {
     if (reads_) {
       auto from = get<Matrix<T>>(name);
       Rows<T> rows = rows_of(from);
@@ -102,19 +104,25 @@ class State {
 // `state` and `restore` of a class whose model has a `describe`.
 template <class T, class M> void def_state(nb::class_<Bound<T, M>>& c) {
   using B = Bound<T, M>;
-  c.def("state", [](B& b) {
-     auto guard = b.locked();
-     State state;
-     describe(state, b.model);
-     return state.arrays;
-   }).def("restore", [](B& b, nb::dict arrays) {
-     auto guard = b.locked();
-     M copy = b.model;
-     State state(std::move(arrays));
-     describe(state, copy);
-     state.finish();
-     b.model = std::move(copy);
-   }, "state"_a);
+  c.def("state",
+        [](B& b) {
+          auto guard = b.locked();
+          State state;
+          describe(state, b.model);
+          return state.arrays;
+        })
+      .def(
+          "restore",
+          [](B& b, nb::dict arrays) {
+            auto guard = b.locked();
+            M copy = b.model;
+            State state(std::move(arrays));
+            describe(state, copy);
+            state.finish();
+            b.model = std::move(copy);
+          },
+          "state"_a);
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -32,7 +32,7 @@ class DictionarySketch(KernelSketch):
     """
 
     max_size: int
-    _core: Any
+    _core: core.Dictionary64
 
     def _rule(self) -> dict[str, Any]:
         """The hyper-parameters by the core's names."""
@@ -42,7 +42,7 @@ class DictionarySketch(KernelSketch):
         check_integer("max_size", self.max_size, low=1)
         self._rule()
         self._shape = (int(width), np.dtype(dtype).itemsize)
-        self._core = None
+        self._core = None  # type: ignore[assignment]  # made when the kernel is settled
 
     def _build(self) -> Any:
         width, itemsize = self._shape
@@ -66,28 +66,26 @@ class DictionarySketch(KernelSketch):
             )
 
     def _features(self, rows: Any) -> Array:
-        made: Array = self._core.features(self._same(rows))
-        return made.astype(np.float32 if self._shape[1] == 4 else np.float64, copy=False)
+        return self._core.features(self._same(rows)).astype(
+            np.float32 if self._shape[1] == 4 else np.float64, copy=False
+        )
 
     def _scores(self, X: Any) -> Array:
-        made: Array = self._core.leverages(self._same(checked_rows(self, X, reset=False)))
-        return made
+        return self._core.leverages(self._same(checked_rows(self, X, reset=False)))
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._core.count)
+        return self._core.count
 
     @property
     def components_(self) -> Array:
         """The rows kept."""
-        made: Array = self._core.state()["points"]
-        return made
+        return self._core.state()["points"]
 
     @property
     def indices_(self) -> Array:
         """The numbers of the rows kept, in the stream."""
-        made: Array = self._core.state()["born"]
-        return made
+        return self._core.state()["born"]
 
     @property
     def n_seen_(self) -> int:
@@ -97,7 +95,7 @@ class DictionarySketch(KernelSketch):
     @property
     def nbytes_(self) -> int:
         """Bytes of state."""
-        return int(self._core.nbytes)
+        return self._core.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
         """As scikit-learn does it, with the core as arrays."""
