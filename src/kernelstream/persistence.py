@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream import kernels, learners, losses
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
-from kernelstream.estimators import _outputs as outputs_of
+from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, NewtonMixture
 
 __all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from kernelstream._core import core
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.estimators import _decide, _link, _make_room, _probabilities, _started, _targets
+from kernelstream.estimators import default_learner, started_copy
+from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
 from kernelstream.rows import as_rows
 
@@ -79,7 +80,7 @@ class _RiverModel(base.Estimator):
     def _grown(self, columns: Columns, *, regression: bool) -> Learner:
         """The learner, ready to learn rows with these columns."""
         if self._learner is None:
-            self._learner = _started(self.learner, len(columns), 1, regression=regression)
+            self._learner = started_copy(self.learner, len(columns), 1, regression=regression)
         elif len(columns) > len(self._columns):
             self._learner.widen(len(columns))
         self._columns = columns
@@ -208,6 +209,10 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return getattr(self.learner, "multiclass", True)
 
+    @property
+    def _link(self) -> str | None:
+        return link_of(self.learner or default_learner())
+
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn a row of features `x` with the label `y`, counted `w` times."""
         rows, columns = self._row(x)
@@ -217,14 +222,14 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         """The label predicted for `x`; None before anything was learnt."""
         if not self._labels:
             return None
-        return self._labels[_decide(self._score_one(x), len(self._labels))[0]]
+        return self._labels[codes_of_scores(self._score_one(x), len(self._labels))[0]]
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """The probability of each class known; needs the logistic loss."""
         self._need_probabilities()
         if not self._labels:
             return {}
-        chances = _probabilities(self._score_one(x), len(self._labels), _link(self.learner))
+        chances = probabilities(self._score_one(x), len(self._labels), self._link)
         return dict(zip(self._labels, chances[0].tolist(), strict=True))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
@@ -242,17 +247,17 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
         if not self._labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
-        codes = _decide(self._score(*self._rows(X)), len(self._labels))
+        codes = codes_of_scores(self._score(*self._rows(X)), len(self._labels))
         return pd.Series([self._labels[code] for code in codes], index=X.index)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The probabilities of the classes known, one column a class; needs the logistic loss."""
+        """The probabilities of the classes known, one column per class; needs the logistic loss."""
         import pandas as pd
 
         self._need_probabilities()
         if not self._labels:
             return pd.DataFrame(index=X.index)
-        chances = _probabilities(self._score(*self._rows(X)), len(self._labels), _link(self.learner))
+        chances = probabilities(self._score(*self._rows(X)), len(self._labels), self._link)
         return pd.DataFrame(chances, index=X.index, columns=self._labels)
 
     def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
@@ -288,13 +293,13 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         if isinstance(label, (np.bool_, np.number, np.str_)):
             label = label.item()
         place = bisect_left(self._labels, label)
-        _make_room(learner, len(self._labels), place)
+        add_class(learner, len(self._labels), place)
         self._labels.insert(place, label)
-        targets = _targets(np.arange(len(self._labels)), len(self._labels)).tolist()
+        targets = targets_of(np.arange(len(self._labels)), len(self._labels)).tolist()
         self._target_of = dict(zip(self._labels, targets, strict=True))
 
     def _need_probabilities(self) -> None:
-        if not _link(self.learner):
+        if not self._link:
             raise NotImplementedError(
                 "probabilities need a learner with the logistic loss, such as NOGD(loss='logistic')"
             )
