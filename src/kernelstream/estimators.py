@@ -3,6 +3,10 @@
 ``KernelClassifier(learner)`` and ``KernelRegressor(learner)`` check input, know labels and feature names, and hand rows to
 the learner. Both learn one row at a time: ``partial_fit`` on a chunk does exactly what it does on its rows one by one.
 
+Every call that learns is a transaction: it succeeds, or raises and leaves the model as it was. That holds for input that is
+refused, for a learner that refuses a row in the middle of a chunk (``CapacityError``, ``ScoreOverflowError``: nothing of the chunk
+is learnt) and for Ctrl-C.
+
 Different models may be used from different threads at once (the compiled loops run without the interpreter lock). One model is
 for one thread at a time.
 """
@@ -35,6 +39,8 @@ from kernelstream.labels import (
 )
 from kernelstream.learners import Learner, NewtonMixture
 from kernelstream.rows import as_rows, check_finite, checked_rows
+from kernelstream.transaction import Transaction
+from kernelstream.validate import check_integer
 
 __all__ = ["KernelClassifier", "KernelRegressor", "default_learner", "started_copy"]
 
@@ -75,11 +81,14 @@ class _KernelEstimator(BaseEstimator):
     def widen(self, width: int) -> None:
         """Accept rows of more features; those seen before keep their columns, the new ones were always zero."""
         self._need_fitted()
+        width = check_integer("width", width, low=0)
         if width > self.n_features_in_:
             if hasattr(self, "feature_names_in_"):
                 raise ValueError("a model that knows its features by name has no place for more of them")
-            self.learner_.widen(width)
-            self.n_features_in_ = width
+            with Transaction(self) as transaction:
+                transaction.keep(self.learner_)
+                self.learner_.widen(width)
+                self.n_features_in_ = width
 
     def _need_fitted(self) -> None:
         if (
@@ -135,10 +144,12 @@ class _KernelEstimator(BaseEstimator):
             raise ValueError("all sample weights are zero: there is nothing to fit")
         return weights
 
-    @staticmethod
-    def _need_rows(rows: Any) -> None:
+    def _new_rows(self, X: Any) -> Any:
+        """Checked rows that a new model is to be fitted to."""
+        rows = self._rows(X, reset=True)
         if rows.n == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required to fit.")
+        return rows
 
     @staticmethod
     def _same_length(rows: Any, y: Array) -> None:
@@ -188,11 +199,11 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows in order, once."""
-        rows = self._rows(X, reset=True)
-        self._need_rows(rows)
-        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
-        self._start(rows, 1, regression=True)
-        self.learner_.run(rows, targets, weights)
+        with Transaction(self):
+            rows = self._new_rows(X)
+            targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
+            self._start(rows, 1, regression=True)
+            self.learner_.run(rows, targets, weights)
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -202,12 +213,15 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def predict_then_learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Predict each row, then learn it; the values predicted before (0 for the very first row)."""
-        new = not hasattr(self, "learner_")
-        rows = self._rows(X, reset=new)
-        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
-        if new:
-            self._start(rows, 1, regression=True)
-        return self.learner_.run(rows, targets, weights)[:, 0]
+        with Transaction(self) as transaction:
+            new = "learner_" not in self.__dict__
+            rows = self._rows(X, reset=new)
+            targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
+            if new:
+                self._start(rows, 1, regression=True)
+            else:
+                transaction.keep(self.learner_, rows.n)
+            return self.learner_.run(rows, targets, weights)[:, 0]
 
     def predict(self, X: Any) -> Array:
         """Predicted values; nothing is learnt."""
@@ -286,14 +300,14 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows in order, once."""
-        rows = self._rows(X, reset=True)
-        self._need_rows(rows)
-        labels = self._labels(y, rows)
-        weights = self._weights(sample_weight, rows, some=True)
-        classes, codes = np.unique(labels, return_inverse=True)
-        self._start(rows, outputs_of(len(classes)), regression=False)
-        self.classes_, self._open = classes, False
-        self._run(rows, codes, weights)
+        with Transaction(self):
+            rows = self._new_rows(X)
+            labels = self._labels(y, rows)
+            weights = self._weights(sample_weight, rows, some=True)
+            classes, codes = np.unique(labels, return_inverse=True)
+            self._start(rows, outputs_of(len(classes)), regression=False)
+            self.classes_, self._open = classes, False
+            self._run(rows, codes, weights)
         return self
 
     def partial_fit(
@@ -381,21 +395,25 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         self, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Array, Array]:
         """Run the rows; scores for the classes known at the end, and the codes predicted (-1: no class was known)."""
-        new = "learner_" not in self.__dict__
-        rows = self._rows(X, reset=new)
-        labels, codes = self._known_labels(y, rows) or (self._labels(y, rows), None)
-        weights = self._weights(sample_weight, rows)
-        if not new and not len(self.classes_):
-            self.classes_ = labels[:0]  # all chunks were empty: none had labels of a type
-        known, is_open = self._known_classes(classes, new, labels)
-        if codes is not None:
-            scores = self._run(rows, codes, weights)
-            return scores, codes_of_scores(scores, len(known))
-        first_rows = self._first_rows(labels, known, is_open)
-        if new:
-            self._start(rows, outputs_of(len(known)), regression=False)
-            self.classes_, self._open = known, is_open
-        return self._run_with_new_classes(rows, labels, weights, first_rows)
+        with Transaction(self) as transaction:
+            new = "learner_" not in self.__dict__
+            rows = self._rows(X, reset=new)
+            labels, codes = self._known_labels(y, rows) or (self._labels(y, rows), None)
+            weights = self._weights(sample_weight, rows)
+            if not new and not len(self.classes_):
+                self.classes_ = labels[:0]  # all chunks were empty: none had labels of a type
+            known, is_open = self._known_classes(classes, new, labels)
+            if codes is not None:
+                transaction.keep(self.learner_, rows.n)
+                scores = self._run(rows, codes, weights)
+                return scores, codes_of_scores(scores, len(known))
+            first_rows = self._first_rows(labels, known, is_open)
+            if new:
+                self._start(rows, outputs_of(len(known)), regression=False)
+                self.classes_, self._open = known, is_open
+            else:
+                transaction.keep(self.learner_, None if first_rows else rows.n)
+            return self._run_with_new_classes(rows, labels, weights, first_rows)
 
     def _known_classes(self, classes: ArrayLike | None, new: bool, labels: Array) -> tuple[Array, bool]:
         if not new:

@@ -2,6 +2,8 @@
 
 A feature missing from a row is 0. A feature never met before was 0 in all rows so far: the model grows by a
 column in which all it has stored is 0. Needs River: ``pip install "kernelstream[river]"``.
+
+Every call that learns succeeds, or raises and leaves the model as it was.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from kernelstream.estimators import default_learner, started_copy
 from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
 from kernelstream.rows import as_rows
+from kernelstream.transaction import Transaction
 
 try:
     from river import base
@@ -77,12 +80,17 @@ class _RiverModel(base.Estimator):
         values[:, [columns[feature] for feature in X.columns]] = _frame_values(X)
         return as_rows(values), columns
 
-    def _grown(self, columns: Columns, *, regression: bool) -> Learner:
-        """The learner, ready to learn rows with these columns."""
+    def _grown(
+        self, columns: Columns, transaction: Transaction, rows: int | None, *, regression: bool
+    ) -> Learner:
+        """The learner, ready to learn rows with these columns; ``rows``: how many, None if classes are to be admitted."""
         if self._learner is None:
             self._learner = started_copy(self.learner, len(columns), 1, regression=regression)
         elif len(columns) > len(self._columns):
+            transaction.keep(self._learner)
             self._learner.widen(len(columns))
+        else:
+            transaction.keep(self._learner, rows)
         self._columns = columns
         return self._learner
 
@@ -136,7 +144,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         """Learn a row of features `x` with the target `y`, counted `w` times."""
         rows, columns = self._row(x)
         targets, weights = np.array([_number(y, "the target")]), _weights(w, 1)
-        self._grown(columns, regression=True).run(rows, targets, weights)
+        self._learn(rows, columns, targets, weights)
 
     def predict_one(self, x: Row, **kwargs: Any) -> float:
         """The value predicted for `x`; 0 before anything was learnt."""
@@ -149,7 +157,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         _same_length(rows, targets)
         weights = _weights(w, rows.n)
         if rows.n:
-            self._grown(columns, regression=True).run(rows, targets, weights)
+            self._learn(rows, columns, targets, weights)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """The values predicted for the rows of a frame; 0 before anything was learnt."""
@@ -157,6 +165,10 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
 
         values = self._score(*self._rows(X))[:, 0] if self._learner else np.zeros(len(X))
         return pd.Series(values, index=X.index)
+
+    def _learn(self, rows: Any, columns: Columns, targets: Array, weights: Array | None) -> None:
+        with Transaction(self) as transaction:
+            self._grown(columns, transaction, rows.n, regression=True).run(rows, targets, weights)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -261,19 +273,23 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         return pd.DataFrame(chances, index=X.index, columns=self._labels)
 
     def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
-        arrivals: dict[Any, int] = {}
+        first_rows: dict[Any, int] = {}
         for row, label in enumerate(labels):
             if label not in self._target_of:
-                arrivals.setdefault(label, row)
-        if arrivals:
-            _check_labels(arrivals, self._labels)
-        learner = self._grown(columns, regression=False)
-        start = 0
-        for label, row in arrivals.items():  # the rows before are learnt by a model that does not know it
-            self._run(learner, rows, labels, weights, start, row)
-            self._admit(learner, label)
-            start = row
-        self._run(learner, rows, labels, weights, start, rows.n)
+                first_rows.setdefault(label, row)
+        if first_rows:
+            _check_labels(first_rows, self._labels)
+        with Transaction(self) as transaction:
+            learner = self._grown(columns, transaction, None if first_rows else rows.n, regression=False)
+            start = 0
+            for (
+                label,
+                row,
+            ) in first_rows.items():  # the rows before are learnt by a model that does not know it
+                self._run(learner, rows, labels, weights, start, row)
+                self._admit(learner, label)
+                start = row
+            self._run(learner, rows, labels, weights, start, rows.n)
 
     def _run(
         self, learner: Learner, rows: Any, labels: list[Any], weights: Array | None, start: int, stop: int
@@ -294,7 +310,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
             label = label.item()
         place = bisect_left(self._labels, label)
         add_class(learner, len(self._labels), place)
-        self._labels.insert(place, label)
+        self._labels = [*self._labels[:place], label, *self._labels[place:]]
         targets = targets_of(np.arange(len(self._labels)), len(self._labels)).tolist()
         self._target_of = dict(zip(self._labels, targets, strict=True))
 
