@@ -231,24 +231,28 @@ def test_an_unbounded_learner_says_what_else_to_use(name):
                 model.partial_fit(X, y)
             alternatives = [n for n in BOUNDED if n in str(error.value)]
             assert alternatives
-            assert model.learner_.n_points == 20
-            assert np.isfinite(model.predict(X)).all()  # what was learnt before stays in use
+        learner = small(name, kernel, max_size=20).start(4, 3)
+        with pytest.raises(CapacityError, match=r"max_size=20.*such as"):
+            learner.run(X, y)
+        assert learner.n_points == 20
+        assert np.isfinite(learner.score(X)).all()  # what was learnt before stays in use
 
 
 @pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD", "OKLGD", "OKS"])
 def test_a_full_store_in_the_warm_up_gives_the_same_for_any_chunks(name):
     X, y = data(n=60, classes=2)
-    whole, single = (KernelClassifier(small(name, max_size=20)) for _ in range(2))
+    targets = 2.0 * y - 1
+    whole, single = (small(name, max_size=20).start(4) for _ in range(2))
     with pytest.raises(CapacityError) as error:
-        whole.partial_fit(X, y, classes=[0, 1])
+        whole.run(X, targets)
     row = int(str(error.value).split("row ")[1].split()[0])
     for i in range(row):
-        single.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
-    before = state(single)
+        single.run(X[i : i + 1], targets[i : i + 1])
+    before = single.state()
     with pytest.raises(CapacityError, match="row 0"):
-        single.partial_fit(X[row : row + 1], y[row : row + 1])
-    assert same_bits(state(single), before)
-    assert same_bits(state(whole), before)
+        single.run(X[row : row + 1], targets[row : row + 1])
+    assert same_bits(single.state(), before)
+    assert same_bits(whole.state(), before)
 
 
 @pytest.mark.parametrize("kernel", [None, Gaussian(gamma=5.0)], ids=str)
@@ -271,18 +275,19 @@ def test_a_bandwidth_that_needs_more_room_than_there_is_is_not_taken():
     X, y = data(n=200, classes=2, seed=8)
     X[:20] *= 50  # far apart at first: a wide kernel, under which few rows are mistakes
     y[:20] = 0
-    single, whole = (KernelClassifier(small("KernelPerceptron", max_size=12)) for _ in range(2))
+    targets = 2.0 * y - 1
+    single, whole = (small("KernelPerceptron", max_size=12).start(4) for _ in range(2))
     row = None
     for i in range(200):
         try:
-            single.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
+            single.run(X[i : i + 1], targets[i : i + 1])
         except CapacityError:
             row = i
             break
     assert row is not None
     with pytest.raises(CapacityError, match=f"row {row} "):
-        whole.partial_fit(X, y, classes=[0, 1])
-    assert same_bits(state(whole), state(single))
+        whole.run(X, targets)
+    assert same_bits(whole.state(), single.state())
 
 
 @pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD"])
