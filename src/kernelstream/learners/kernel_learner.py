@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream.blas import one_thread
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.kernels import Kernel, as_kernel, core_kernel
 from kernelstream.learners.base import Array, State, state_error
@@ -82,7 +83,8 @@ class KernelLearner(CoreLearner):
         """Set the kernel from the examples kept and learn them again."""
         rows, targets, weights = (np.array(v) for v in (kept.rows, kept.targets, kept.weights))
         settled, arrays = self._settled, self._core_arrays()
-        self._settled = self._settle(rows, targets)
+        with one_thread():
+            self._settled = self._settle(rows, targets)
         self._build_core()
         try:
             scores = np.zeros((len(rows), self._outputs))

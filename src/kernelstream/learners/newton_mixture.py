@@ -28,16 +28,14 @@ memories are rebuilt at once. Before the first rebuild every feature is 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
+from kernelstream.blas import one_thread
 from kernelstream.learners.base import State
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.rows import as_rows
@@ -272,17 +270,6 @@ class NewtonMixture(CoreLearner):
         """Both memories anew from the rows kept: the experts' features are others now."""
         for memory in (LASTING, RECENT):
             self._rebuild(memory)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """BLAS on one thread: these matrices are small, and so results do not depend on how many cores there are."""
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
 
 
 def squash(z: Array) -> Array:

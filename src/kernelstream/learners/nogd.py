@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.blas import one_thread
 from kernelstream.kernels import core_kernel
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.kernel_learner import KernelLearner
@@ -101,7 +102,8 @@ class NOGD(KernelLearner):
             ran = self._expansion.run(rows, 0, targets, weights, scores)
             start = self._finished(ran, first)
             if ran[1]:
-                self._embed()
+                with one_thread():
+                    self._embed()
         if self._mapped is not None:
             self._run_map(rows, start, targets, weights, scores, first)
 

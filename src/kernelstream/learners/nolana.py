@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.nogd import NOGD
 from kernelstream.rows import as_rows
@@ -133,7 +134,8 @@ class NOLANA(NOGD):
                 ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
                 row, due = self._finished(ran, first + at), bool(ran[1])
                 if due:
-                    self._move(part.part(row - 1, row).array()[0])
+                    with one_thread():
+                        self._move(part.part(row - 1, row).array()[0])
 
     def _move(self, x: Array) -> None:
         """Move the landmark nearest to ``x`` and carry the model over (Eq. 12)."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array
 from kernelstream.learners.kons import NewtonLearner
 from kernelstream.validate import check_number
@@ -125,7 +126,8 @@ class ProsNKons(NewtonLearner):
             ran = self._core.run(rows, at, targets, weights, scores)
             at = self._finished(ran, first)
             if ran[1]:  # the dictionary has grown
-                self._embed()
+                with one_thread():
+                    self._embed()
 
     def _embed(self) -> None:
         """The embedding of the dictionary as it is now, and where A and w go on in it."""

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream._core import core
+from kernelstream.blas import one_thread
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.nogd import NOGD
@@ -196,7 +197,8 @@ class SkeGD(NOGD):
                 (0, core.Stop.done if np.isfinite(before).all() else core.Stop.not_finite), first + at
             )
             try:
-                self._refresh(one.array()[0])
+                with one_thread():
+                    self._refresh(one.array()[0])
             except ScoreOverflowError as error:
                 raise error.moved(first + at) from None
             self._run_part(rows, at, stop, targets, weights, scores, first)
