@@ -12,7 +12,7 @@ from kernelstream._core import core
 
 __all__ = ["as_arrays", "as_rows", "check_finite", "checked_rows"]
 
-_ROWS = {np.dtype(np.float64): core.Rows64, np.dtype(np.float32): core.Rows32}
+_ROWS: dict[Any, Any] = {np.dtype(np.float64): core.Rows64, np.dtype(np.float32): core.Rows32}
 
 
 def as_rows(X: Any, dtype: Any = None) -> Any:

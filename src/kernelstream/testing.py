@@ -539,10 +539,12 @@ def check_non_finite_input_is_refused(learner: Learner, bad: float = np.nan) -> 
         Z[17, 2] = bad
         Z[30, 1] = np.nan
         for rows in (Z, scipy.sparse.csr_array(Z), Z.astype(np.float32), np.asfortranarray(Z)):
-            for call in (lambda: model.partial_fit(rows, y[50:100]), lambda: model.predict(rows)):  # noqa: B023
-                with _raises(ValueError, f"{what} at row 17, column 2"):
-                    call()
-                assert same_bits(before, _state(model))
+            with _raises(ValueError, f"{what} at row 17, column 2"):
+                model.partial_fit(rows, y[50:100])
+            assert same_bits(before, _state(model))
+            with _raises(ValueError, f"{what} at row 17, column 2"):
+                model.predict(rows)
+            assert same_bits(before, _state(model))
         with _raises(ValueError, "row 17, column 2"):
             type(model)(model.learner).fit(Z, y[50:100])
 

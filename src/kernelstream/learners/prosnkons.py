@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array
 from kernelstream.learners.kons import NewtonLearner
@@ -76,6 +77,7 @@ class ProsNKons(NewtonLearner):
     """
 
     quadratic = True
+    _core: core.EmbeddedNewton64
 
     def __init__(
         self,
