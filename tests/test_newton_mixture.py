@@ -11,7 +11,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from kernelstream import KernelClassifier, KernelRegressor
-from kernelstream.estimators import _make_room
+from kernelstream.labels import add_class
 from kernelstream.learners import NewtonMixture
 from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
@@ -380,7 +380,7 @@ def test_a_new_class_leaves_what_was_learnt(d):
     learner = started("two", d)
     learner.run(as_rows(X), y)
     old, before = learner.score(as_rows(X))[:, 0], learner.state()
-    _make_room(learner, 2, 1)
+    add_class(learner, 2, 1)
     new, after = learner.score(as_rows(X)), learner.state()
     assert ((new[:, 2] > new[:, 0]) == (old > 0)).mean() > (0.95 if d == 3 else 0.75)  # wide: the rows kept
     assert (new.argmax(axis=1) == 1).mean() < 0.15

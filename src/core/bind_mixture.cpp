@@ -196,18 +196,16 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   x.window.points.renew();
 }
 
-template <class T> static void bind_as(nb::module_& m, const std::string& suffix) {
+template <class T> static void bind_as(nb::module_& m) {
   using B = BoundMixture<T>;
-  nb::class_<B>(m, ("Mixture" + suffix).c_str())
+  learner_class<T, Mixture<T>>(m, "Mixture")
       .def(
           "__init__",
           [](B* self, int64_t width, int64_t outputs, bool regression, int64_t budget, int64_t window, int64_t kept) {
             require(budget >= 1 && window >= 0 && kept >= 1, "sizes out of range");
-            new (self) B(std::in_place, settings_of(width, outputs, regression, budget, "squared", 0, 0, 0, 0, 0, ""), window, kept);
+            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), window, kept);
           },
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a)
-      .def("score", &B::score, "rows"_a)
-      .def("run", &B::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def(
           "build",
           [](B& b, int64_t which, Vector<double> centre, Vector<double> scale, double active, const HeldRows<double>& points,
@@ -230,9 +228,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
                     "arrays of the wrong shape");
             const double *y = targets.data(), *w = weights.data();
             require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> guard(b.lock);
-            return b.model.replay(which, rows.rows, y, w, trial, counted);
+            return b.alone([&] { return b.model.replay(which, rows.rows, y, w, trial, counted); });
           },
           "which"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
       .def(
@@ -256,13 +252,12 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def_prop_ro("learnt", [](B& b) { return b.model.learnt; })
       .def_prop_ro("age", [](B& b) { return b.model.age; })
       .def_prop_ro("wide", [](B& b) { return b.model.wide; })
-      .def_prop_ro("gammas", [](B& b) { return std::pair(b.model.lasting.landmarks.kernel.gamma, b.model.recent.landmarks.kernel.gamma); })
-      .def_prop_ro("nbytes", &B::nbytes);
+      .def_prop_ro("gammas", [](B& b) { return std::pair(b.model.lasting.landmarks.kernel.gamma, b.model.recent.landmarks.kernel.gamma); });
 }
 
 void bind_mixture(nb::module_& m) {
-  bind_as<double>(m, "64");
-  bind_as<float>(m, "32");
+  bind_as<double>(m);
+  bind_as<float>(m);
 }
 
 }  // namespace KS_MODULE

@@ -149,10 +149,10 @@ def learner_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
     from kernelstream.cli.imports import import_scikit_learn
 
     import_scikit_learn()
-    from kernelstream.cli.models import known_learners
+    from kernelstream.learners import registered
 
     before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in sorted(known_learners()) if name.startswith(last)]
+    return [before + comma + name for name in sorted(registered()) if name.startswith(last)]
 
 
 def format_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

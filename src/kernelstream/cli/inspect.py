@@ -27,8 +27,10 @@ def inspect(model: str, as_json: bool) -> int:
     """Show what a model file holds."""
     import_scikit_learn()
     from kernelstream.cli.display import size
+    from kernelstream.learners import registered
     from kernelstream.persistence import describe
 
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
     record = describe(model)
     note = record.pop("note")
     if as_json:

@@ -17,9 +17,10 @@ __all__ = ["learners"]
 def learners(name: str | None) -> int:
     """List the learners, or explain the one called NAME."""
     import_scikit_learn()
-    from kernelstream.cli.models import known_learners, pick
+    from kernelstream.cli.models import pick
+    from kernelstream.learners import registered
 
-    known = known_learners()
+    known = registered()
     if name is None:
         width = max(map(len, known))
         for key, learner in sorted(known.items()):

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kernelstream import kernels, learners
+from kernelstream import kernels
 from kernelstream.cli.arguments import UsageError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
-from kernelstream.learners import Learner
+from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "known_learners", "learner_of", "pick"]
+__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick"]
 
 Estimator = KernelClassifier | KernelRegressor
-
-
-def known_learners() -> dict[str, type[Learner]]:
-    """The learners by name."""
-    return {name: getattr(learners, name) for name in learners.__all__ if name != "Learner"}
 
 
 def estimator_of(task: str, learner: Learner) -> Estimator:
@@ -37,7 +32,7 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
     >>> learner_of("nogd", [("budget", 50)], seed=0)
     NOGD(budget=50, kernel=Gaussian())
     """
-    learner: Learner = default_learner() if name is None else pick(name, known_learners(), "learner")()
+    learner: Learner = default_learner() if name is None else learner_class(name)()
     known = learner.get_params()
     if "seed" in known:
         learner.set_params(seed=seed)
@@ -51,6 +46,19 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
             )
         learner.set_params(**{key: _object_of(key, value)})
     learner.check()
+    return learner
+
+
+def learner_class(name: str) -> type[Learner]:
+    """The learner of a name; those of other packages are imported only if ours have none of it.
+
+    >>> learner_class("nogd").__name__
+    'NOGD'
+    """
+    try:
+        learner: type[Learner] = pick(name, registered(plugins=False), "learner")
+    except UsageError:
+        learner = pick(name, registered(), "learner")
     return learner
 
 

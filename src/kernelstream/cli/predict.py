@@ -35,10 +35,12 @@ def predict(model: str, sources: tuple[str, ...], output: str | None, **reading:
     import_scikit_learn()
     from kernelstream.cli.paths import check_folder
     from kernelstream.cli.reading import CHUNK, reading_arguments
+    from kernelstream.learners import registered
     from kernelstream.persistence import load_noted
     from kernelstream.runner import fitted_width, lines
     from kernelstream.stream import read
 
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
     loaded, note = load_noted(model)
     names, options = reading_arguments(sources, reading)
     check_folder(output)

@@ -28,17 +28,16 @@ memories are rebuilt at once. Before the first rebuild every feature is 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
-from kernelstream.learners.base import Learner, State
+from kernelstream.blas import one_thread
+from kernelstream.learners.base import State
+from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer
 
@@ -65,7 +64,7 @@ JITTER = 1e-3
 TRIAL = 2
 
 
-class NewtonMixture(Learner):
+class NewtonMixture(CoreLearner):
     """The default learner: second-order kernel experts with long and short memories, aggregated. Nothing to tune.
 
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
@@ -135,7 +134,7 @@ class NewtonMixture(Learner):
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
         return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2)
 
-    def _build(self) -> None:
+    def _build_core(self) -> None:
         self._landmarks, window, kept = self._sizes(self._width)
         self._core = self._core_class("Mixture")(
             width=self._width,
@@ -146,20 +145,16 @@ class NewtonMixture(Learner):
             kept=kept,
         )
 
-    def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
+    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
-            at = self._finished(self._core.run(rows, at, targets, sample_weight, scores))
+            at = self._finished(self._core.run(rows, at, targets, weights, scores))
             due = self._core.due
             if due == LASTING | RECENT and self._regression:
                 self._standardise()
             for memory in (LASTING, RECENT):
                 if due & memory:
                     self._rebuild(memory)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
 
     # ---- rebuilding a memory ----
 
@@ -209,18 +204,14 @@ class NewtonMixture(Learner):
 
     # ---- state ----
 
-    def _arrays(self) -> State:
-        arrays: State = self._core.state()
-        return arrays
-
-    def _load(self, arrays: State) -> None:
+    def _load_core(self, arrays: State) -> None:
         self._core.restore(arrays)
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
         core, before = self._core, self._core.state()
         self._width = width
-        self._build()
+        self._build_core()
         after = self._core.state()
         for name, array in after.items():
             old = before.get(name)
@@ -250,7 +241,7 @@ class NewtonMixture(Learner):
         """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
         before = self._core.state()
         self._outputs = mix.shape[1]
-        self._build()
+        self._build_core()
         after = self._core.state()
         sides, absent = np.sign(mix), ~mix.any(axis=0)
         moved = np.argsort(mix[0])[[0, -1]] if len(mix) == 1 else mix.argmax(axis=1)  # where the classes went
@@ -279,22 +270,6 @@ class NewtonMixture(Learner):
         """Both memories anew from the rows kept: the experts' features are others now."""
         for memory in (LASTING, RECENT):
             self._rebuild(memory)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """BLAS on one thread: these matrices are small, and so results do not depend on how many cores there are."""
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
 
 
 def squash(z: Array) -> Array:

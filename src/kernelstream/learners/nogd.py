@@ -1,115 +1,23 @@
-"""Gradient descent on a linear model over an explicit feature map: FOGD (Fourier) and NOGD (Nystrom).
+"""Nystrom online gradient descent: a linear model over the Nystrom map of the first points.
 
 f_t(x) = w_t . z(x),      w_{t+1} = (1 - eta lam) w_t - eta g z(x_t),   g the slope of the loss at f_t(x_t).
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step, state_error
+from kernelstream.blas import one_thread
+from kernelstream.kernels import core_kernel
+from kernelstream.learners.base import Array, State, state_error
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.rows import as_rows
-from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
 from kernelstream.sketches.landmarks import Landmarks, check_rank
-from kernelstream.validate import check_integer
+from kernelstream.validate import check_integer, check_step
 
-__all__ = ["FOGD", "NOGD"]
-
-
-class FOGD(KernelLearner):
-    """Fourier online gradient descent: random features of a shift-invariant kernel.
-
-    ``z(x) = sqrt(1/m) [cos(W x), sin(W x)]``, ``W ~ N(0, 2 gamma I)`` for the Gaussian kernel (Cauchy for the Laplacian), so
-    that ``E z(x) . z(x') = k(x, x')``.
-
-    Args:
-        n_components: number of features, cosines and sines together (2 m); even.
-        eta: step size, for features of norm one (a step on unnormalised features is m times smaller).
-        lam: regularisation.
-        loss: a loss or its name; by default hinge for classification and squared for regression.
-        kernel: Gaussian or Laplacian; by default Gaussian with the median bandwidth.
-        seed: of the frequencies.
-
-    This differs from the paper in:
-        1. features have norm one; 2. ``lam`` (0 gives the paper's update); 3. several classes are learnt one
-        against the rest.
-
-    References:
-        Lu, Hoi, Wang, Zhao and Liu, "Large scale online kernel learning", JMLR 17, 2016.
-        Rahimi and Recht, "Random features for large-scale kernel machines", NeurIPS 2007.
-
-    >>> from kernelstream import KernelClassifier
-    >>> model = KernelClassifier(FOGD(n_components=100)).fit([[0.0], [1.0]] * 50, [0, 1] * 50)
-    >>> model.predict([[0.05], [0.95]]).tolist()
-    [0, 1]
-    """
-
-    feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1}
-
-    _core: Any
-
-    def __init__(
-        self,
-        n_components: int = 400,
-        *,
-        eta: float = 0.5,
-        lam: float = 0.0,
-        loss: Any = None,
-        kernel: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.eta = eta
-        self.lam = lam
-        self.loss = loss
-        self.kernel = kernel
-        self.seed = seed
-        self.check()
-
-    def check(self) -> None:
-        """Raise ``ValueError`` if a hyper-parameter is out of range."""
-        check_components(self.n_components)
-        check_step(self.eta, self.lam)
-        check_seed(self.seed)
-        self._check_loss()
-        check_spectral("FOGD", self.kernel)
-
-    def frequencies(self) -> Array:
-        """W, one row a feature of the input; a row depends on the seed and its own number only."""
-        return frequencies(self._settled, self._width, self.n_components // 2, self.seed)
-
-    def _build_core(self) -> None:
-        loss = self._loss()
-        self._core = self._core_class("Mapped").fourier(
-            np.ascontiguousarray(self.frequencies(), dtype=self._dtype),
-            outputs=self._outputs,
-            regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
-            eta=self.eta,
-            lam=self.lam,
-        )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._finished(self._core.run(rows, 0, targets, weights, scores), first)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
-    def _core_arrays(self) -> State:
-        return {"weights": self._core.weights}
-
-    def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
+__all__ = ["NOGD"]
 
 
 class NOGD(KernelLearner):
@@ -138,8 +46,6 @@ class NOGD(KernelLearner):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
-
-    output_axes: ClassVar[dict[str, int]] = {"weights": 1, "map_weights": 1}
 
     _expansion: Any
     _mapped: Any
@@ -176,7 +82,6 @@ class NOGD(KernelLearner):
         return self.started and self._mapped is not None
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._mapped = None
         self._expansion = self._core_class("Expansion")(
             "kogd",
@@ -184,25 +89,21 @@ class NOGD(KernelLearner):
             outputs=self._outputs,
             regression=self._regression,
             budget=self.budget,
-            grows=False,
-            loss=loss.name,
-            loss_width=loss.width,
+            stops_when_full=True,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            C=0.0,
-            clip=0.0,
-            variant="",
-            seed=0,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         start = 0
         if self._mapped is None:
-            ran = self._expansion.run(rows, 0, targets, weights, scores, True)
+            ran = self._expansion.run(rows, 0, targets, weights, scores)
             start = self._finished(ran, first)
-            if ran[1] == "full":
-                self._embed()
+            if ran[1]:
+                with one_thread():
+                    self._embed()
         if self._mapped is not None:
             self._run_map(rows, start, targets, weights, scores, first)
 
@@ -227,25 +128,24 @@ class NOGD(KernelLearner):
         return "Mapped"
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
-        loss = self._loss()
         self._matrix = np.array(matrix, order="C")
         self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
         self._points = np.array(points, order="C")
         self._expansion = None
 
-    def _score(self, rows: Any) -> Array:
-        scores: Array = (self._expansion if self._mapped is None else self._mapped).score(rows)
+    def score_rows(self, X: Any) -> Array:
+        """Scores of the core's rows ``X``, ``(n, outputs)``."""
+        scores: Array = (self._expansion if self._mapped is None else self._mapped).score(X)
         return scores
 
     def _core_arrays(self) -> State:
@@ -264,14 +164,9 @@ class NOGD(KernelLearner):
                 raise state_error()
             self._map(points, matrix, weights)
         else:
-            points = as_rows(arrays["points"], self._dtype)
-            self._expansion.restore(
-                points, **{name: array for name, array in arrays.items() if name != "points"}
-            )
+            self._expansion.restore(arrays)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
+    def _core_nbytes(self) -> int:
         core = self._expansion if self._mapped is None else self._mapped
         extra = 0 if self._mapped is None else self._points.nbytes + self._matrix.nbytes
-        return int(core.nbytes) + extra + self._kept_nbytes()
+        return int(core.nbytes) + extra
