@@ -61,7 +61,7 @@ def poisons(rng, dtype, regression):
         yield 2 * x, 1.0, tiny
 
 
-@pytest.mark.parametrize(("kind", "options", "dtype"), cases())
+@pytest.mark.parametrize(("kind", "options", "dtype"), list(cases()))
 def test_poison(kind, options, dtype):
     for task in ("classes", "three classes", "regression"):
         regression = task == "regression"

@@ -141,6 +141,10 @@ class NOLANA(NOGD):
         """Move the landmark nearest to ``x`` and carry the model over (Eq. 12)."""
         landmarks, q = self._adapted, self._mapped.nearest
         assert landmarks is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.asarray(self._settled(x[None], x[None]), np.float64)[0, 0]
+            if not np.isfinite(own * own):  # no eigenvalues of such a kernel matrix: the landmark stays
+                return
         old_matrix = landmarks.matrix
         cross = landmarks.move(q, x)
         weights = self._mapped.weights[: len(old_matrix)].astype(np.float64)

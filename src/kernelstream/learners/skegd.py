@@ -196,12 +196,19 @@ class SkeGD(NOGD):
             self._finished(
                 (0, core.Stop.done if np.isfinite(before).all() else core.Stop.not_finite), first + at
             )
+            model = self._mapped, self._matrix, self._points, self._sketch.state()
             try:
                 with one_thread():
                     self._refresh(one.array()[0])
             except ScoreOverflowError as error:
                 raise error.moved(first + at) from None
-            self._run_part(rows, at, stop, targets, weights, scores, first)
+            try:
+                self._run_part(rows, at, stop, targets, weights, scores, first)
+            except ScoreOverflowError as error:
+                if error.row == first + at:  # the row is refused, and with it the refresh
+                    self._mapped, self._matrix, self._points, sketch = model
+                    self._sketch.restore(sketch)
+                raise
             scores[at] = before  # predicted with the old map, learnt with the new one
 
     def _run_part(
