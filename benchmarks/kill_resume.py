@@ -34,6 +34,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from kernelstream.checkpoint import Checkpoint
+from kernelstream.cli import curves, models, reading  # noqa: F401 (before the first fork, to be quick)
 from kernelstream.cli import main as kernelstream
 from kernelstream.stream import moving_classes
 
