@@ -15,7 +15,7 @@ import pytest
 
 from kernelstream import KernelClassifier
 from kernelstream.cli import main
-from kernelstream.cli.paths import is_model
+from kernelstream.files import is_model_file
 from kernelstream.learners import NOGD
 from kernelstream.stream import rings
 
@@ -232,7 +232,7 @@ def test_a_link_stays_a_link(tmp_path):
     for _ in range(2):
         assert main(["run", "--rows", "500", "--quiet", "--save", str(tmp_path / "model")]) == 0
     assert (tmp_path / "model").is_symlink()
-    assert is_model(str(tmp_path / "real" / "model"))
+    assert is_model_file(str(tmp_path / "real" / "model"))
 
 
 # ---- special files ----

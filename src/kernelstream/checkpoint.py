@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from kernelstream.errors import CheckpointError, ModelFileError
-from kernelstream.files import write_atomically
+from kernelstream.files import is_model_file, write_atomically
 from kernelstream.persistence import Model, pack, unpack
 
 __all__ = ["Checkpoint", "Saved", "is_own_name"]
@@ -63,40 +62,39 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        import filelock
+
         self.folder = Path(folder)
+        # Not bound to a thread, so that any thread may close the checkpoint.
+        self._lock = filelock.FileLock(self.folder / "lock", timeout=0, thread_local=False)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._check_folder()
-            self._lock: IO[str] | None = open(self.folder / "lock", "a+")
+            self._lock.acquire()
+        except filelock.Timeout:
+            raise CheckpointError(
+                f"{self.folder} is in use by another run: wait for it, or give another folder"
+            ) from None
         except OSError as error:
             raise OSError(
                 error.errno, f"cannot write in the checkpoint folder: {error.strerror}", str(self.folder)
-            ) from None
-        try:
-            _lock(self._lock)
-        except OSError:
-            self.close()
-            raise CheckpointError(
-                f"{self.folder} is in use by another run: wait for it, or give another folder"
             ) from None
         for path in self.folder.iterdir():  # what a run left that was killed while it wrote
             if _TEMPORARY.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 path.unlink(missing_ok=True)
 
     def _check_folder(self) -> None:
-        """Refuse a folder in which a name of ours belongs to something else: an empty file `lock` comes first."""
+        """Refuse a folder in which names of ours belong to something else."""
         lock = self.folder / "lock"
-        names = [
-            path.name for path in self.folder.iterdir() if path.name != "lock" and is_own_name(path.name)
-        ]
-        if os.path.lexists(lock):
-            if lock.is_symlink() or not lock.is_file() or lock.stat().st_size:
-                raise CheckpointError(f"{lock} is not of a checkpoint: give another folder")
-        elif names and any(not _TEMPORARY.fullmatch(name) for name in names):
+        if os.path.lexists(lock) and (lock.is_symlink() or not lock.is_file() or lock.stat().st_size):
             raise CheckpointError(
-                f"{self.folder / min(names)} is not of a checkpoint, for there is no file {lock}: give another folder, "
-                "or create that file, empty, if it is"
+                f"{lock} is not of a checkpoint: give another folder, or delete that file if it is"
             )
+        states = [path for path in self._files() if path.stat().st_size]
+        if states and not any(
+            map(is_model_file, states)
+        ):  # one that is damaged may stand beside one that is whole
+            raise CheckpointError(f"{states[-1]} is not of a checkpoint: give another folder")
 
     def begin(self, record: dict[str, Any] | None = None) -> dict[str, Any] | None:
         """Keep a record of how the run began, unless there is one; the record that is kept, or None."""
@@ -135,9 +133,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let other runs use the folder."""
-        if self._lock is not None:
-            self._lock.close()  # which unlocks it
-            self._lock = None
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -150,17 +146,3 @@ class Checkpoint:
         return sorted(
             path for path in self.folder.iterdir() if _STATE.fullmatch(path.name) and path.is_file()
         )
-
-
-def _lock(file: IO[str]) -> None:
-    """Lock a file for this process, as long as it is open; ``OSError`` if another process has it."""
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    with contextlib.suppress(ImportError):
-        import msvcrt
-
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]

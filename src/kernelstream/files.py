@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import stat
 
-__all__ = ["is_special", "write_atomically"]
+__all__ = ["is_model_file", "is_special", "write_atomically"]
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
@@ -25,6 +26,22 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     except OSError:
         return os.fspath(path) == os.devnull
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a model file does (docs/model-files.md); the rest of it may be damaged.
+
+    >>> is_model_file(os.devnull)
+    False
+    """
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 0 < length <= os.fstat(file.fileno()).st_size:
+            return False
+        try:
+            return "kernelstream" in json.loads(file.read(length))["__metadata__"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

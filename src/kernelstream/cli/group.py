@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from kernelstream.cli import unconverted
 from kernelstream.cli.arguments import EXIT_CODES
 
 __all__ = ["kernelstream"]
@@ -54,10 +53,10 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMANDS:
             entry = _COMMANDS[cmd_name]
-            command = getattr(importlib.import_module(entry.module), entry.name)
-            return _adapted(cmd_name, command)
+            command: click.Command = getattr(importlib.import_module(entry.module), entry.name)
+            return command
         plugin = _plugins().get(cmd_name)
-        return None if plugin is None else _adapted(cmd_name, plugin.load())
+        return None if plugin is None else plugin.load()
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -84,12 +83,7 @@ def _plugins() -> dict[str, Any]:
     """The entry points of other packages' commands, by name."""
     from importlib.metadata import entry_points
 
-    found: dict[str, Any] = {entry.name: entry for entry in entry_points(group=PLUGINS)}
-    return found or unconverted.PLUGINS
-
-
-def _adapted(name: str, command: Any) -> click.Command:
-    return command if isinstance(command, click.Command) else unconverted.COMMANDS[name]
+    return {entry.name: entry for entry in entry_points(group=PLUGINS)}
 
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

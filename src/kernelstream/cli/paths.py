@@ -6,7 +6,6 @@ docs/command-line.md states the rule.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelstream.cli.arguments import UsageError
-from kernelstream.files import is_special
+from kernelstream.files import is_model_file, is_special
 
-__all__ = ["Output", "check_paths", "curve_output", "is_model", "model_output", "predictions_output"]
+__all__ = ["Output", "check_paths", "curve_output", "model_output", "predictions_output"]
 
 _HEAD = 1 << 16  # bytes of an existing file that are looked at
 
@@ -33,7 +32,7 @@ class Output:
 
 def model_output(path: str | None) -> list[Output]:
     """The file of ``--save``, if there is one."""
-    return [Output("--save", path, "a model file", is_model)] if path else []
+    return [Output("--save", path, "a model file", is_model_file)] if path else []
 
 
 def curve_output(path: str | None) -> list[Output]:
@@ -168,19 +167,6 @@ def _check_place(output: Output, checkpoint: str | None) -> None:
 
 def _holds_something(path: str) -> bool:
     return not is_special(path) and os.path.isfile(path) and os.path.getsize(path) > 0
-
-
-def is_model(path: str) -> bool:
-    """Whether a file begins as a model file does."""
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > os.path.getsize(path):
-            return False
-        try:
-            header = json.loads(file.read(length))
-            return "kernelstream" in header["__metadata__"]
-        except (ValueError, KeyError, TypeError):
-            return False
 
 
 def _is_curve(path: str) -> bool:
