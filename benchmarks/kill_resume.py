@@ -33,8 +33,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from kernelstream import persistence, runner  # noqa: F401 (all that a run needs, before the first fork)
 from kernelstream.checkpoint import Checkpoint
-from kernelstream.cli import curves, models, reading  # noqa: F401 (before the first fork, to be quick)
+from kernelstream.cli import curves, display, models, paths, reading  # noqa: F401
 from kernelstream.cli import main as kernelstream
 from kernelstream.stream import moving_classes
 
