@@ -70,14 +70,30 @@ def fails(capsys, *argv):
 
 
 @posix
-@pytest.mark.parametrize(("learner", "seed"), [("BOGD", 0), ("SkeGD", 1)])
-def test_a_run_that_is_killed_again_and_again_ends_as_one_in_peace(tmp_path, learner, seed):
-    """The short form of benchmarks/kill_resume.py."""
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [("kill", "half"), ("ENOSPC",), ("EIO",)])
+def test_a_run_that_was_killed_or_met_a_disk_error_ends_as_an_undisturbed_one(tmp_path, faults):
+    """The short form of benchmarks/kill_resume.py: each kind of moment once."""
     bench = script("kill_resume")
-    peace, war, struck, _ = bench.compare(tmp_path, rows=60_000, kills=6, learner=learner, seed=seed)
-    assert peace == war
-    assert peace["bad_rows"] == 60
-    assert len(struck) > 1
+    options = {"learner": "BOGD", "every": 4096}
+    source, expected, moments = bench.prepare(tmp_path, rows=9000, **options)
+    wrong, tally = bench.disturb(
+        tmp_path, source, expected, moments, faults=faults, each_kind_once=True, **options
+    )
+    # What a quarantine file's own messages say is tested with the readers.
+    assert [text for text in wrong if not re.search(r"bad\.libsvm: the message", text)] == []
+    assert expected["bad_rows"] == 9
+    assert {operation for _, operation in tally} == {"open", "write", "fsync", "close", "rename"}
+
+
+@posix
+def test_a_run_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
+    bench = script("kill_resume")
+    options = {"learner": "BOGD", "every": 4096}
+    source, expected, _ = bench.prepare(tmp_path, rows=9000, **options)
+    wrong, kills = bench.kill_again_and_again(tmp_path, source, expected, **options)
+    assert wrong == []
+    assert kills > 5
 
 
 @pytest.mark.parametrize("stop_at", [4096, 8192, 20_000])
@@ -213,11 +229,51 @@ def test_two_are_kept(tmp_path, capsys):
     ]
 
 
-def test_what_a_killed_write_left_is_removed(tmp_path):
-    (tmp_path / "000000000001.safetensors.1234.tmp").write_bytes(b"part")
+def contents(folder):
+    """All files below a folder with what they hold; None for a folder."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
+        for path in folder.rglob("*")
+    }
+
+
+def test_only_what_a_killed_write_left_is_removed(tmp_path):
+    ours = ("000000000001.safetensors.0123abcd.tmp", "begin.json.89abcdef.tmp")
+    for name in ours:
+        (tmp_path / name).write_bytes(b"part")
+    for name in ("notes.tmp", "x.safetensors.0123abcd.tmp", "000000000001.safetensors.bak.tmp"):
+        (tmp_path / name).write_text("of the user")
+    (tmp_path / "sub.tmp").mkdir()
+    (tmp_path / "000000000002.safetensors.0123abcd.tmp").mkdir()
+    (tmp_path / "000000000003.safetensors.0123abcd.tmp").symlink_to(tmp_path / "notes.tmp")
+    before = contents(tmp_path)
     with Checkpoint(tmp_path) as checkpoint:
         assert checkpoint.load() is None
-    assert [p.name for p in tmp_path.iterdir()] == ["lock"]
+        checkpoint.save(trained())
+    after = contents(tmp_path)
+    assert {name: after.get(name) for name in before if name not in ours} == {
+        name: value for name, value in before.items() if name not in ours
+    }
+    assert after.keys() - before.keys() == {"lock", "000000000001.safetensors"}
+    assert not after.keys() & set(ours)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("lock", "pid 17", "lock is not of a checkpoint"),
+        ("begin.json", "{}", "state is not of a run"),
+        ("000000000007.safetensors", "weights", "safetensors is not of a checkpoint"),
+    ],
+)
+def test_a_folder_in_which_our_names_are_taken_is_refused(tmp_path, capsys, name, text, message):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).write_text(text)
+    before = contents(tmp_path)
+    assert message in fails(capsys, *command(tmp_path))
+    after = contents(tmp_path)
+    assert {path: after[path] for path in before} == before
+    assert after.keys() - before.keys() <= {"state/lock"}
 
 
 @posix

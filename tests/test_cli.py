@@ -541,6 +541,27 @@ def test_help_has_examples_and_exit_codes(capsys):
         assert "130  stopped by Ctrl-C" in out
 
 
+def test_commands_of_other_packages_are_found(capsys, tmp_path, monkeypatch):
+    """As `importlib.metadata` finds them."""
+    from importlib.metadata import entry_points
+
+    from kernelstream.cli import group
+
+    package = tmp_path / "other-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        "[console_scripts]\nother = other:main\n\n[kernelstream.commands]\nhello = other_commands:hello\n\n[more]\na = b:c\n"
+    )
+    (tmp_path / "other_commands.py").write_text(
+        "import click\n\n@click.command(short_help='say hello')\ndef hello():\n    print('hello')\n    return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert group._plugins() == {entry.name: entry.value for entry in entry_points(group=group.PLUGINS)}
+    assert run(capsys, "hello") == (3, "hello\n", "")
+    assert "say hello" in run(capsys, "--help")[1]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed(capsys, shell):
     code, out, _ = run(capsys, "completion", shell)

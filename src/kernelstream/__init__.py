@@ -4,6 +4,7 @@ Names are imported when they are first used, so that ``import kernelstream`` its
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,10 +46,6 @@ _MODULE_OF = {
     "Polynomial": "kernels",
     "load": "persistence",
 }
-_MODULES = frozenset(
-    """alignment checkpoint errors estimators evaluate files kernels learners losses persistence river rows runner
-    sketches stream validate""".split()
-)
 
 
 def __getattr__(name: str) -> Any:
@@ -57,7 +54,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"kernelstream.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if not name.startswith("_") and importlib.util.find_spec(f"kernelstream.{name}") is not None:
         return importlib.import_module(f"kernelstream.{name}")
     raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
 

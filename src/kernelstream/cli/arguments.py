@@ -26,6 +26,7 @@ __all__ = [
     "data_folder",
     "learner_names",
     "output_options",
+    "overwrite_option",
     "process_count",
     "reading_options",
     "setting",
@@ -195,6 +196,10 @@ settings_option = click.option(
     help="A hyper-parameter, such as budget=200 or kernel__gamma=0.5; may be repeated.",
 )
 
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace existing files even if they are of another kind."
+)
+
 output_options = stacked(
     click.option(
         "--curve",
@@ -202,6 +207,7 @@ output_options = stacked(
         shell_complete=paths,
         help="Write the error over the rows, as FILE.csv or FILE.png.",
     ),
+    overwrite_option,
     click.option("--quiet", is_flag=True, help="Only the result, no progress."),
     click.option("--json", "as_json", is_flag=True, help="Only the result, as one JSON object."),
 )

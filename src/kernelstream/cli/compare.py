@@ -49,6 +49,7 @@ def compare(
     learners: str,
     settings: tuple[tuple[str, Any], ...],
     curve: str | None,
+    overwrite: bool,
     quiet: bool,
     as_json: bool,
     **reading: Any,
@@ -56,7 +57,7 @@ def compare(
     """Learn a stream with several learners in one pass, and rank them."""
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_ranking, progress
-    from kernelstream.cli.paths import check_folder
+    from kernelstream.cli.paths import check_paths, curve_output
     from kernelstream.cli.reading import CHUNK, reading_arguments, source_name, task_of
     from kernelstream.errors import CapacityError, ScoreOverflowError
     from kernelstream.evaluate import Result
@@ -64,8 +65,14 @@ def compare(
     from kernelstream.stream import read
 
     check_curve(curve)
-    check_folder(curve)
     names, options = reading_arguments(sources, reading)
+    check_paths(
+        sources=names,
+        outputs=curve_output(curve),
+        on_bad_row=reading["on_bad_row"],
+        data_folder=reading["data"],
+        overwrite=overwrite,
+    )
     models = _models(learners, settings, reading["seed"], task_of(names, options))
     results = {name: Result.of(model) for name, model in models.items()}
     failures: dict[str, str] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kernelstream.cli.arguments import Command, paths, reading_options
+from kernelstream.cli.arguments import Command, overwrite_option, paths, reading_options
 from kernelstream.cli.imports import import_scikit_learn
 
 __all__ = ["predict"]
@@ -26,14 +26,15 @@ examples:
 @click.option(
     "--output", metavar="FILE", shell_complete=paths, help="Write there (default: standard output)."
 )
+@overwrite_option
 @reading_options(required=True, labelled=False)
-def predict(model: str, sources: tuple[str, ...], output: str | None, **reading: Any) -> int:
+def predict(model: str, sources: tuple[str, ...], output: str | None, overwrite: bool, **reading: Any) -> int:
     """Predict the rows of a source with a saved model, one prediction per line. Labels in the source are not read.
 
     MODEL: a file that `run --save` or `model.save` wrote.
     """
     import_scikit_learn()
-    from kernelstream.cli.paths import check_folder
+    from kernelstream.cli.paths import check_paths, predictions_output
     from kernelstream.cli.reading import CHUNK, reading_arguments
     from kernelstream.learners import registered
     from kernelstream.persistence import load_noted
@@ -41,9 +42,16 @@ def predict(model: str, sources: tuple[str, ...], output: str | None, **reading:
     from kernelstream.stream import read
 
     registered()  # other packages' learners, too: a model file may name one, but imports nothing
-    loaded, note = load_noted(model)
     names, options = reading_arguments(sources, reading)
-    check_folder(output)
+    loaded, note = load_noted(model)
+    check_paths(
+        sources=names,
+        model=model,
+        outputs=predictions_output("--output", output, getattr(loaded, "classes_", ())),
+        on_bad_row=reading["on_bad_row"],
+        data_folder=reading["data"],
+        overwrite=overwrite,
+    )
     if isinstance(note, dict) and note.get("encoding"):  # written by `run --save`
         options = note["options"] | options | {"encoding": note["encoding"]}
     with contextlib.ExitStack() as stack:

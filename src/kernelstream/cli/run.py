@@ -70,6 +70,7 @@ def run(
     checkpoint: str | None,
     every: int | None,
     curve: str | None,
+    overwrite: bool,
     quiet: bool,
     as_json: bool,
     **reading: Any,
@@ -79,20 +80,30 @@ def run(
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_table, progress
     from kernelstream.cli.models import estimator_of, learner_of
-    from kernelstream.cli.paths import check_folder
+    from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
     from kernelstream.cli.reading import CHUNK, reading_arguments, source_name, task_of
     from kernelstream.persistence import save as save_model
     from kernelstream.runner import EVERY, Run
     from kernelstream.stream import read
 
     check_curve(curve)
-    for path in (save, predictions, curve):
-        check_folder(path)
     if every is not None and checkpoint is None:
         raise UsageError("--every says how often to keep a checkpoint: give --checkpoint DIR with it")
     if every == 0:
         raise UsageError("--every must be at least 1")
     names, options = reading_arguments(sources, reading)
+    check_paths(
+        sources=names,
+        outputs=[
+            *model_output(save),
+            *predictions_output("--predictions", predictions),
+            *curve_output(curve),
+        ],
+        on_bad_row=reading["on_bad_row"],
+        checkpoint=checkpoint,
+        data_folder=reading["data"],
+        overwrite=overwrite,
+    )
     task = task_of(names, options)
     algorithm = learner_of(learner, settings, reading["seed"])
     kept = {
