@@ -109,7 +109,8 @@ class Fields {
 constexpr std::string_view kMissing[] = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"};
 
 inline bool is_missing(std::string_view field) {
-  if (field.size() > 4) return false;
+  if (field.empty()) return true;
+  if (field.size() > 4 || (field[0] != 'N' && field[0] != 'n' && field[0] != '?')) return false;
   for (std::string_view word : kMissing)
     if (field == word) return true;
   return false;

@@ -120,7 +120,7 @@ class Features:
         """Rows as features; what `meet` has not met goes to the feature of the others, or to none."""
         n, first, hashed = len(values.numbers), len(self.columns.numbers), self._options.hashed
         missing = np.isnan(values.numbers)
-        numbers = np.where(missing, 0.0, values.numbers)
+        numbers = np.where(missing, 0.0, values.numbers) if missing.any() else values.numbers
         marks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # rows and features that are 1
         for place in np.flatnonzero(missing.any(axis=0)):
             mark = self._added.get((self.columns.numbers[place], _MISSING))
@@ -140,6 +140,8 @@ class Features:
         labels = self._options.labels(values.labels) if values.labels is not None else None
         dtype = self._options.dtype
         if not self.columns.categories:
+            if self.width == first:
+                return Chunk(numbers.astype(dtype, copy=False), labels)
             X = np.zeros((n, self.width), dtype)
             X[:, :first] = numbers
             for rows, column in marks:
