@@ -138,4 +138,5 @@ def find_column(file: str, column: str | int, names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+    printable = [name if name.isprintable() else repr(name) for name in names[:most]]
+    return ", ".join(printable) + (f", ... ({len(names)} in all)" if len(names) > most else "")

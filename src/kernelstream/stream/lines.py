@@ -128,6 +128,8 @@ class Lines:
                 break
             self._fill()
         if not ends:
+            if isinstance(self._failed, SourceError):
+                raise SourceError(f"{self._failed}, in line {self.at['line']}") from None
             if self._failed is not None:
                 raise self._failed
             return None
