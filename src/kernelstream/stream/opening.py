@@ -100,8 +100,6 @@ class Opened:
             piece = _read_some(self._stream, size)
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise self._damaged(error) from None
-        except UnicodeDecodeError as error:  # of a file that the caller opened as text
-            raise SourceError(f"{self.name}, after {self._given:,} bytes: {error}") from None
         except OSError as error:
             if error.errno is not None:
                 raise OSError(error.errno, error.strerror, self.name) from None
@@ -245,7 +243,12 @@ class _Encoded:
         self._text = file
 
     def read(self, size: int = PIECE) -> bytes:
-        return self._text.read(size).encode("utf-8", "surrogatepass")
+        try:
+            return self._text.read(size).encode("utf-8", "surrogatepass")  # half a pair is then a bad row
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{place_name(self._text)} is not in the encoding it was opened with: {error}"
+            ) from None
 
 
 class _Xz:
