@@ -102,11 +102,11 @@ class CsvReader(TextReader):
         """What the columns are, by the first rows."""
         known = bool(self.columns.names)
         block = None if known else lines.look(LOOK_AHEAD, wait=True)
-        present, numbers, whole = (
-            _text.csv_counts(block.text, block.ends, len(self._names), self._delimiter)
-            if block is not None
-            else np.zeros((3, len(self._names)), np.int64)
-        )
+        counts = [[0] * len(self._names)] * 3
+        if block is not None:
+            arrays = _text.csv_counts(block.text, block.ends, len(self._names), self._delimiter)
+            counts = [array.tolist() for array in arrays]
+        present, numbers, whole = counts
         place = {name: i for i, name in enumerate(self._names)}
 
         def kind_of(name: str) -> Kind:
