@@ -109,7 +109,7 @@ class Libsvm {
   }
 
   // Most pairs are plain: digits, a colon, a short decimal. False, and nothing is done, for all others, good or bad.
-  bool ordinary_pair(const char*& p, const char* end, int64_t* last) {
+  KS_INLINE bool ordinary_pair(const char*& p, const char* end, int64_t* last) {
     const char* c = p;
     while (c < end && is_blank(*c)) ++c;
     const char* first = c;

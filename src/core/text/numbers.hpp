@@ -13,9 +13,15 @@
 #endif
 #endif
 
+#if defined(_MSC_VER)
+#define KS_INLINE __forceinline
+#else
+#define KS_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace text {
 
-inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+KS_INLINE bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 // The largest whole number up to which a double holds every one: labels beyond it are refused.
 constexpr double kLargestWhole = 9007199254740992.0;
@@ -67,7 +73,7 @@ inline Number to_double(const char* begin, const char* end, double* out) {
 
 // A short decimal such as -12.5 at p, which is moved behind it. Up to 15 digits are exact in a double and so is the power of
 // ten, hence one correctly rounded division gives what from_chars would. Anything else: false, and p stays.
-inline bool short_decimal(const char*& p, const char* end, double* out) {
+KS_INLINE bool short_decimal(const char*& p, const char* end, double* out) {
   static constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
   const char* c = p;
   bool negative = c < end && *c == '-';
