@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelstream.stream import synthetic
 from kernelstream.stream.catalogue import DATASETS, Dataset, did_you_mean, record_of
 from kernelstream.stream.files import locate, read_file
-from kernelstream.stream.plan import Task
+from kernelstream.stream.options import Task
 
 __all__ = ["DATASETS", "STREAMS", "Dataset", "Stream", "did_you_mean", "load", "open_stream", "shuffled"]
 

@@ -16,7 +16,7 @@ from kernelstream.stream.catalogue import Dataset, record_of
 from kernelstream.stream.download import DownloadError, Progress, fetch
 from kernelstream.stream.libsvm import LibsvmReader
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan
+from kernelstream.stream.options import Options
 
 _SUFFIXES = (".libsvm.xz", ".libsvm.gz", ".libsvm")
 
@@ -160,7 +160,7 @@ def rows_sha256(X: Any, y: NDArray[Any]) -> str:
 
 def read_file(path: Path, record: Dataset) -> tuple[Any, NDArray[Any]]:
     """The rows of a file, as CSR."""
-    reader = LibsvmReader(Plan(task=record.task, n_features=record.features))
+    reader = LibsvmReader(Options(task=record.task, n_features=record.features))
     with contextlib.closing(Opened(path)) as opened:
         chunks = list(reader.rows(opened, None))
     rows = sum(X.shape[0] for X, _ in chunks)

@@ -1,4 +1,4 @@
-"""What a reader is asked for: the arguments of `read` that concern every format."""
+"""What a reader is asked for: the arguments of `read` that concern every format; and the chunks that it gives."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ from kernelstream.stream.bad_rows import BadRows
 
 Task = Literal["classification", "regression"]
 
+MAX_FEATURES = 1 << 20
+"""Rows with more features than this are refused unless `read` is given a larger `max_features`."""
 
-class Rows(NamedTuple):
-    """Rows as a reader gives them: features, and labels or None."""
+
+class Chunk(NamedTuple):
+    """Rows that came together: features, dense or CSR, and labels, which are None for data without them.
+
+    >>> X, y = Chunk(np.zeros((2, 3)), np.array([0, 1]))
+    >>> X.shape
+    (2, 3)
+    """
 
     X: Any
     y: NDArray[Any] | None
 
 
 @dataclass
-class Plan:
+class Options:
     """The arguments that every reader looks at. `left` counts the rows still wanted, None without an end."""
 
     task: Task = "classification"
@@ -33,8 +41,11 @@ class Plan:
     max_categories: int = 64
     hashed: int | None = None
     header: bool | None = None
+    delimiter: str | None = None
     chunk_size: int = 8192
+    latency: float | None = None
     n_features: int | None = None
+    max_features: int = MAX_FEATURES
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     left: int | None = None
     frozen: bool = False  # the features are known: none are added
@@ -51,3 +62,8 @@ class Plan:
         return (
             labels if self.task == "regression" or labels.dtype.kind not in "f" else labels.astype(np.int64)
         )
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a number that is finite in the type asked for."""
+        return float(np.finfo(self.dtype).max)
