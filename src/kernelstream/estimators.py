@@ -4,8 +4,8 @@
 the learner. Both learn one row at a time: ``partial_fit`` on a chunk does exactly what it does on its rows one by one.
 
 Every call that learns is a transaction: it succeeds, or raises and leaves the model as it was. That holds for input that is
-refused, for a learner that refuses a row in the middle of a chunk (``CapacityError``, ``ScoreOverflowError``: nothing of the chunk
-is learnt) and for Ctrl-C.
+refused, for a learner that refuses a row in the middle of a chunk (``CapacityError``, ``ScoreOverflowError``: nothing of the
+chunk is learnt) and for Ctrl-C.
 
 Different models may be used from different threads at once (the compiled loops run without the interpreter lock). One model is
 for one thread at a time.
