@@ -400,7 +400,13 @@ def test_an_unbounded_learner_says_what_else_to_use(name):
                 model.partial_fit(X, y)
             alternatives = [n for n in BOUNDED if n in str(error.value)]
             assert alternatives
+            row = error.value.row
+            model.partial_fit(
+                X[:row], y[:row]
+            )  # nothing of the chunk was learnt, and the rows before that one can be
             assert model.learner_.n_points == 20
+            with pytest.raises(CapacityError, match="row 0"):
+                model.partial_fit(X[row : row + 1], y[row : row + 1])
             assert np.isfinite(model.predict(X)).all()  # what was learnt before stays in use
 
 
@@ -417,7 +423,7 @@ def test_a_full_store_in_the_warm_up_gives_the_same_for_any_chunks(name):
     with pytest.raises(CapacityError, match="row 0"):
         single.partial_fit(X[row : row + 1], y[row : row + 1])
     assert same_bits(state(single), before)
-    assert same_bits(state(whole), before)
+    assert same_bits(state(whole.partial_fit(X[:row], y[:row], classes=[0, 1])), before)
 
 
 @pytest.mark.parametrize("kernel", [None, Gaussian(gamma=5.0)], ids=str)
@@ -451,7 +457,7 @@ def test_a_bandwidth_that_needs_more_room_than_there_is_is_not_taken():
     assert row is not None
     with pytest.raises(CapacityError, match=f"row {row} "):
         whole.partial_fit(X, y, classes=[0, 1])
-    assert same_bits(state(whole), state(single))
+    assert same_bits(state(whole.partial_fit(X[:row], y[:row], classes=[0, 1])), state(single))
 
 
 @pytest.mark.parametrize("name", ["KernelPerceptron", "KernelPA", "KOGD"])
