@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.checkpoint import Checkpoint
-from kernelstream.errors import CheckpointError
+from kernelstream.errors import CapacityError, CheckpointError, ScoreOverflowError
 from kernelstream.evaluate import Result
 from kernelstream.files import is_special
 from kernelstream.persistence import Model
@@ -114,7 +114,11 @@ class Run:
                 first = result.rounds == 0
                 if not first:
                     model.widen(X.shape[1])
-                predicted = result.step(model, X, y)
+                try:
+                    predicted = result.step(model, X, y)
+                except (CapacityError, ScoreOverflowError) as error:  # nothing of this chunk is learnt
+                    save()
+                    raise error.moved(result.rounds) from None
                 if written is not None:
                     written.write(lines(predicted, unknown_first=first and result.task == "classification"))
                 position = source.position

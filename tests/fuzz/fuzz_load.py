@@ -4,10 +4,12 @@
     python tests/fuzz/fuzz_load.py --seeds /tmp/seeds          # model files of every learner
     python tests/fuzz/fuzz_load.py -max_total_time=1800 -rss_limit_mb=2048 /tmp/corpus tests/fuzz/models /tmp/seeds
 
-An input is a model file. The mutator changes header and arrays and makes the checksum right again (tests/fuzz_models.py), so that
-the changes get past the container; libFuzzer keeps the files that reach new lines of the package's Python. Anything but a model or
-a ``ModelFileError`` is a finding, and so is a hang, a crash, or an allocation beyond the limit. A model that loads must score, learn
-and be saved again, or refuse to with an error of the library.
+Install the package for this, not in editable mode: Atheris sees only what the usual import finds.
+
+An input is a model file. The mutator changes header and arrays and makes the checksum right again (tests/fuzz_models.py), so
+that the changes get past the container; libFuzzer keeps the files that reach new lines of the package's Python. Anything but a
+model or a ``ModelFileError`` is a finding, and so is a hang, a crash, or an allocation beyond the limit. A model that loads must
+score, learn and be saved again, or refuse to with an error of the library.
 """
 
 from __future__ import annotations
