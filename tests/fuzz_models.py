@@ -124,10 +124,7 @@ def data(classes, n=60, seed=0):
 def seeds():
     """Files of every learner: after few rows and after many, both precisions, two classes, three, and regression."""
     made = []
-    for name in learners.__all__:
-        if name == "Learner":
-            continue
-        kind = getattr(learners, name)
+    for name, kind in learners.registered(plugins=False).items():
         given = SMALL.get(name, {"budget": 5} if "budget" in kind._get_param_names() else {})
         for options in [given, *MORE.get(name, [])]:
             for classes in (2, 3, None):
@@ -176,7 +173,7 @@ def change_header(rng, record, arrays):
     elif roll == 1 and isinstance(inside, dict):
         inside[str(rng.choice(["budget", "x", "gamma", "values", "tuple"]))] = 1
     elif roll == 2 and "learner" in record:
-        record["learner"] = str(rng.choice(learners.__all__))
+        record["learner"] = str(rng.choice(list(learners.registered(plugins=False))))
     elif isinstance(inside[key], (int, float)) and roll < 8:
         inside[key] = (
             draw(rng, (*NUMBERS, inside[key] + 1, inside[key] - 1))
@@ -315,7 +312,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     files = seeds()
-    assert {name for name, _ in files} == set(learners.__all__) - {"Learner"}
+    assert {name for name, _ in files} == set(learners.registered(plugins=False))
     for name, data in files:
         assert use(data) == "loaded and learnt", name
     start = time.monotonic()
@@ -329,7 +326,7 @@ def main():
             )
 
     tally = fuzz(arguments.count, arguments.seed, files, told)
-    print(f"{arguments.count:,} mutations of {len(files)} files of {len(learners.__all__) - 1} learners:")
+    print(f"{arguments.count:,} mutations of {len(files)} files of {len(learners.registered(plugins=False))} learners:")
     for what, times in tally.most_common():
         print(f"{times:9,}  {what}")
 

@@ -15,7 +15,7 @@ import kernelstream.learners
 from kernelstream import cli
 from kernelstream.cli import arguments
 
-LEARNERS = [name for name in kernelstream.learners.__all__ if name != "Learner"]
+LEARNERS = list(kernelstream.learners.registered(plugins=False))
 
 
 def run(capsys, *argv):

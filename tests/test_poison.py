@@ -10,11 +10,7 @@ from kernelstream import kernels, learners
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.rows import as_rows
 
-NAMES = [
-    name
-    for name in learners.__all__
-    if name != "Learner" and not getattr(getattr(learners, name), "__abstractmethods__", None)
-]
+NAMES = list(learners.registered(plugins=False))
 HUGE = {8: (1e30, 1e154, 1e200, 1e300, 1.7e308), 4: (1e18, 1e30, 3e38)}
 TINY = {8: (1e-300, 5e-324), 4: (1e-300, 5e-324)}
 

@@ -18,11 +18,7 @@ from fuzz_models import SMALL
 from kernelstream import learners
 from kernelstream.rows import as_rows
 
-NAMES = [
-    name
-    for name in learners.__all__
-    if name != "Learner" and not getattr(getattr(learners, name), "__abstractmethods__", None)
-]
+NAMES = list(learners.registered(plugins=False))
 NO_CALLABLE = {"FOGD", "DualSGD", "RRF"}
 CALLABLE = [
     name

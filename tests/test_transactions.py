@@ -22,7 +22,7 @@ from kernelstream.runner import Run
 from kernelstream.stream import read
 from kernelstream.transaction import Transaction
 
-NAMES = [name for name in learners.__all__ if name != "Learner"]
+NAMES = list(learners.registered(plugins=False))
 each = pytest.mark.parametrize("name", NAMES)
 
 

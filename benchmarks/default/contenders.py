@@ -368,7 +368,7 @@ def all_contenders() -> Iterator[Contender]:
     part = functools.partial
     yield Contender("default", "kernelstream", part(run_ours, default_learner), lambda s: repr(default_learner(s)),
                     lambda s: 40, always=True)  # fmt: skip
-    yield from (own(name) for name in learners.__all__ if name != "Learner")
+    yield from (own(name) for name in learners.registered(plugins=False))
 
     def sgd_micros(s: Stream) -> float:
         return (550 / block(s) + 10) * max(1, s.classes)

@@ -69,7 +69,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
     cells: dict[tuple[str, str], Cell] = {}
     for (stream, contender, _), row in stored.items():
         cells.setdefault((stream, contender), Cell([])).runs.append(row)
-    own = [n for n in learners.__all__ if n != "Learner"]
+    own = list(learners.registered(plugins=False))
     names = [n for n in CONTENDERS if any((s, n) in cells for s in STREAMS)]
     shown = [s for s in STREAMS.values() if any((s.name, n) in cells for n in names)]
 
@@ -237,7 +237,7 @@ def verdict(cells: dict[tuple[str, str], Cell], shown: list[Stream]) -> str:
 def how(names: list[str], cells: dict[tuple[str, str], Cell], shown: list[Stream]) -> str:
     lines = []
     for name in names:
-        if name in learners.__all__:
+        if name in learners.registered(plugins=False):
             continue
         runs = [run for s in shown for run in cells.get((s.name, name), Cell([])).runs]
         versions = ", ".join(sorted({run["version"] for run in runs}))
