@@ -144,7 +144,7 @@ CHANGED = """
     from test_threads import started, stream
 
     learner = started({name!r})
-    X, y = stream(4000)
+    X, y = stream(400)
     csr = scipy.sparse.csr_matrix(X)
     targets, weights = y.copy(), np.ones(len(y))
     rows = as_rows(csr)
