@@ -20,8 +20,8 @@ Estimator = KernelClassifier | KernelRegressor
 def known_learners() -> dict[str, type[Learner]]:
     """The learners by name."""
     if hasattr(learners, "registered"):
-        found: dict[str, type[Learner]] = learners.registered()
-        return found
+        known: dict[str, type[Learner]] = learners.registered()
+        return known
     return {name: getattr(learners, name) for name in learners.__all__ if name != "Learner"}
 
 
