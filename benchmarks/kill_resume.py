@@ -191,7 +191,7 @@ def cases(moments, faults, each_kind_once=False):
 
 
 def disturb(folder, source, expected, moments, *, learner, every, faults, each_kind_once=False):
-    """Try every fault; what was found wrong, and how many faults there were of each sort and operation."""
+    """Try every fault; the defects, and the number of faults of each sort and operation."""
     wrong, tally = [], Counter()
     for number, fault in cases(moments, faults, each_kind_once):
         operation, path = moments[number]

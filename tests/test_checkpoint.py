@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was killed goes on exactly; whatever stands in the way is told and does no damage."""
+"""Checkpoints: a run that was killed continues exactly; errors are explained and do no damage."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_a_run_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_pat
 @pytest.mark.parametrize("stop_at", [4096, 8192, 20_000])
 def test_any_chunk_is_a_place_to_go_on_from(tmp_path, capsys, monkeypatch, stop_at):
     """As above, but killed at a known place: after a chunk was learnt, before anything was kept of it."""
-    (tmp_path / "peace").mkdir()
-    (tmp_path / "war").mkdir()
-    assert run(capsys, *command(tmp_path / "peace"))[0] == 0
+    (tmp_path / "undisturbed").mkdir()
+    (tmp_path / "disturbed").mkdir()
+    assert run(capsys, *command(tmp_path / "undisturbed"))[0] == 0
     step = Result.step
 
     def killed(self, model, X, y):
@@ -110,16 +110,16 @@ def test_any_chunk_is_a_place_to_go_on_from(tmp_path, capsys, monkeypatch, stop_
         return step(self, model, X, y)
 
     monkeypatch.setattr(Result, "step", killed)
-    assert main(command(tmp_path / "war")) == 130
+    assert main(command(tmp_path / "disturbed")) == 130
     monkeypatch.setattr(Result, "step", step)
-    with open(tmp_path / "war" / "predictions.txt", "ab") as file:
+    with open(tmp_path / "disturbed" / "predictions.txt", "ab") as file:
         file.write(b"lines that the kill left behind\n")
     capsys.readouterr()
-    code, out, _ = run(capsys, *command(tmp_path / "war"))
+    code, out, _ = run(capsys, *command(tmp_path / "disturbed"))
     assert code == 0
     assert json.loads(out).get("rows_learnt_before", 0) == {4096: 0, 8192: 8192, 20_000: 16384}[stop_at]
     for name in ("model.safetensors", "predictions.txt"):
-        assert (tmp_path / "war" / name).read_bytes() == (tmp_path / "peace" / name).read_bytes()
+        assert (tmp_path / "disturbed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
 
 
 def test_predictions_and_model_are_those_of_the_estimator(tmp_path, capsys):
@@ -302,18 +302,18 @@ sys.exit(main(sys.argv[2:]))
 @posix
 def test_a_full_disk_does_no_damage(tmp_path, capsys):
     """A limit on the size of files stands for a full disk: first the predictions meet it, then the checkpoint."""
-    (tmp_path / "peace").mkdir()
-    (tmp_path / "war").mkdir()
-    run(capsys, *command(tmp_path / "peace", learner="NOGD"))
+    (tmp_path / "undisturbed").mkdir()
+    (tmp_path / "disturbed").mkdir()
+    run(capsys, *command(tmp_path / "undisturbed", learner="NOGD"))
     for limit, what in ((5000, "cannot write the predictions"), (100_000, "cannot write the file")):
-        argv = [sys.executable, "-c", LIMITED, str(limit), *command(tmp_path / "war", learner="NOGD")]
+        argv = [sys.executable, "-c", LIMITED, str(limit), *command(tmp_path / "disturbed", learner="NOGD")]
         full = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert full.returncode == 2, full.stderr
         assert what in full.stderr
         assert not list(tmp_path.rglob("*.tmp"))
-    assert run(capsys, *command(tmp_path / "war", learner="NOGD"))[0] == 0
+    assert run(capsys, *command(tmp_path / "disturbed", learner="NOGD"))[0] == 0
     for name in ("model.safetensors", "predictions.txt"):
-        assert (tmp_path / "war" / name).read_bytes() == (tmp_path / "peace" / name).read_bytes()
+        assert (tmp_path / "disturbed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
 
 
 @posix
@@ -395,14 +395,14 @@ def test_every_message_counts_once(documented, tmp_path):
         return list(enumerate(messages))[first : offset + 7]
 
     consume = documented["consume"]
-    peace = consume(poll, tmp_path / "peace", every=20)
+    undisturbed = consume(poll, tmp_path / "undisturbed", every=20)
     for crash in (1, 3, 5, 12, 2):
         polls = 0
         with pytest.raises(ConnectionError):
-            consume(lambda offset, crash=crash: poll(offset, crash), tmp_path / "war", every=20)
-    war = consume(poll, tmp_path / "war", every=20)
-    assert persistence.pack(war) == persistence.pack(peace)
-    assert peace.predict([[1.0]]) == pytest.approx(np.sin(1.0), abs=0.2)
+            consume(lambda offset, crash=crash: poll(offset, crash), tmp_path / "disturbed", every=20)
+    disturbed = consume(poll, tmp_path / "disturbed", every=20)
+    assert persistence.pack(disturbed) == persistence.pack(undisturbed)
+    assert undisturbed.predict([[1.0]]) == pytest.approx(np.sin(1.0), abs=0.2)
 
 
 def test_errors_are_value_errors():

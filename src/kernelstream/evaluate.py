@@ -53,7 +53,7 @@ class Result:
     def step(self, model: PredictsThenLearns, X: Any, y: Any) -> NDArray[Any]:
         """Let the model predict and learn the next rows and count; what it predicted.
 
-        To stop and go on later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
+        To stop and continue later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
         """
         start = time.perf_counter()
         predicted = np.asarray(model.predict_then_learn(X, y))

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     from kernelstream.cli.group import kernelstream
 
     try:
-        if instruction := os.environ.get("_KERNELSTREAM_COMPLETE"):  # a shell asks how a word may go on
+        if instruction := os.environ.get("_KERNELSTREAM_COMPLETE"):  # a shell asks how to complete a word
             from click.shell_completion import shell_complete
 
             return shell_complete(kernelstream, {}, "kernelstream", "_KERNELSTREAM_COMPLETE", instruction)

@@ -32,7 +32,7 @@ examples:
   kernelstream run train.csv.gz --target price --task regression        the column to predict, a real number
   kernelstream run a9a --learner BOGD --set budget=200 --set kernel__gamma=0.05
   kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
-  kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command goes on
+  kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command continues
   zcat logs.gz | kernelstream run - --format jsonl --target label --on-bad-row quarantine=bad.jsonl
 """,
 )
@@ -56,7 +56,7 @@ examples:
     "--checkpoint",
     metavar="DIR",
     shell_complete=folders,
-    help="Keep checkpoints in this folder, and go on from the last one.",
+    help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
 @output_options
@@ -154,7 +154,7 @@ def run(
 
 
 def _note(position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """How the source made features of columns, so that `predict` does the same."""
+    """How columns became features, so that `predict` does the same."""
     encoding = {"format": position["format"], "state": position["reader"]} if position["format"] else None
     kept = {key: options[key] for key in ("categorical", "hashed", "drop", "header") if key in options}
     return {"encoding": encoding, "options": kept}
