@@ -257,12 +257,11 @@ class NewtonMixture(Learner):
     def _load(self, arrays: State) -> None:
         self._core.restore(arrays)
 
-    @staticmethod
-    def upgrade_state(arrays: State) -> State:
-        """The state of a model file of format 1, with today's names."""
-        if "numbers" not in arrays or "counters" not in arrays:
-            return arrays
-        arrays = dict(arrays)
+    def upgrade_state(self, state: State) -> State:
+        """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "numbers" not in state or "counters" not in state:
+            return state
+        arrays = dict(state)
         numbers, counters = arrays.pop("numbers"), arrays.pop("counters")
         if numbers.shape != (len(FORMAT_1_NUMBERS),) or counters.shape != (len(FORMAT_1_COUNTERS),):
             raise state_error()
@@ -271,7 +270,10 @@ class NewtonMixture(Learner):
             old = next((old for old in FORMAT_1_NAMES if name.startswith(old)), "")
             upgraded[FORMAT_1_NAMES.get(old, "") + name.removeprefix(old)] = array
         upgraded |= {name: numbers[i : i + 1] for i, name in enumerate(FORMAT_1_NUMBERS)}
-        return upgraded | {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
+        upgraded |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
+        if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
+            raise state_error()
+        return upgraded
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
