@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
 from oracles.newton_mixture import NewtonMixture as Oracle
 
+ROOT = Path(__file__).parent.parent
+DOCUMENT = ROOT / "docs/default.md"
 NEVER = ("next_rebuild", 2**63 - 1)  # what that number may be
 OUTPUTS = {"two": 1, "three": 3, "regression": 1}
 each_task = pytest.mark.parametrize("task", OUTPUTS)
@@ -630,3 +634,33 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
             learner.restore({k: v for k, v in good.items() if k != name})
     for name, array in learner.state().items():
         assert array.tobytes() == good[name].tobytes()
+
+
+# ---- the documentation ----
+
+
+def test_the_table_of_the_documentation_names_what_is_there():
+    """Each file, symbol and constant is in the code, and the state's names are all of them and no others."""
+    table = [line.split("|")[1:-1] for line in DOCUMENT.read_text().splitlines() if line.count("|") == 6][2:]
+    named = set()
+    for _, file, symbols, constants, state in table:
+        name = re.findall(r"`(.+?)`", file)[0]
+        source = (ROOT / "src" / ("core" if name.endswith("hpp") else "kernelstream") / name).read_text()
+        python = (ROOT / "src/kernelstream/learners/newton_mixture.py").read_text()
+        mixture = (ROOT / "src/core/mixture.hpp").read_text()
+        for symbol in re.findall(r"`(.+?)`", symbols):
+            last = re.split(r"::|\.", symbol)[-1]
+            assert re.search(rf"\b{last}\b", mixture if symbol.startswith("Mixture::") else source), symbol
+        for constant in re.findall(r"`(.+?)`", constants):
+            assert re.search(rf"\b{constant}\b", python if constant.isupper() else source), constant
+        names = re.findall(r"`(.+?)`", state)
+        for one in (
+            names
+        ):  # "lasting_weights and so on": of all Newton experts; "recent_...": as for the lasting memory
+            named.add(one)
+            if "recent_..." in names and one.startswith("lasting_"):
+                named.add(one.replace("lasting_", "recent_"))
+            if "and so on" in state and one.startswith("lasting_"):
+                named |= {one.replace("lasting", expert) for expert in ("least_squares", "recent", "linear")}
+    states = started("two", 3).state().keys() | started("two", 40).state().keys()
+    assert named - {"recent_...", "learner.state()"} == states - {"shape"}

@@ -99,7 +99,7 @@ template <size_t N> static nb::object names_of(const char* const (&names)[N]) {
   return nb::tuple(list);
 }
 
-static MemoryOf::Name memory_of(const std::string& name) { return MemoryOf::Name(number_of(kMemories, name)); }
+static MemoryKind::Name memory_of(const std::string& name) { return MemoryKind::Name(number_of(kMemories, name)); }
 
 template <class T> static void bind_as(nb::module_& m, const std::string& suffix) {
   using B = BoundMixture<T>;
@@ -138,7 +138,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
                     "arrays of the wrong shape");
             const double *y = targets.data(), *w = weights.data();
             require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
-            MemoryOf::Name which = memory_of(memory);
+            MemoryKind::Name which = memory_of(memory);
             nb::gil_scoped_release release;
             std::lock_guard<std::mutex> guard(b.lock);
             return b.model.replay(which, rows.rows, y, w, trial, counted);
@@ -200,7 +200,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def_prop_ro("due",
                    [](B& b) {
                      std::vector<std::string> names;
-                     for (int k = 0; k < MemoryOf::count; ++k)
+                     for (int k = 0; k < MemoryKind::count; ++k)
                        if (b.model.due.has(k)) names.push_back(kMemories[k]);
                      return names;
                    })

@@ -35,7 +35,7 @@ template <class T> class Mixture {
   Settings set;
   int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
   bool wide;                                   // no covariance over the inputs
-  Memory memories[MemoryOf::count];
+  Memory memories[MemoryKind::count];
   Newton newtons[Expert::newtons];
   Diagonal diagonal;                           // the linear expert of wide rows, in place of its Newton
   Window window;
@@ -155,7 +155,7 @@ template <class T> class Mixture {
   }
 
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
-  void build(MemoryOf::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points,
+  void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points,
              double gamma, const double* whitening) {
     Memory& memory = memories[which];
     int64_t n = points.n;
@@ -171,7 +171,7 @@ template <class T> class Mixture {
       if (newton.pending) newton.flush();      // all stay in step
     memory.varying = varying;
     set_priors();
-    if (which == MemoryOf::lasting) {
+    if (which == MemoryKind::lasting) {
       newtons[Expert::lasting].reset();
       newtons[Expert::least_squares].reset();
       wide ? diagonal.reset() : newtons[Expert::linear].reset();
@@ -191,9 +191,9 @@ template <class T> class Mixture {
   // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
   // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
   // one, sees its scores as they are by then.
-  double replay(MemoryOf::Name which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
+  double replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
                 int64_t counted) {
-    bool lasting = which == MemoryOf::lasting;
+    bool lasting = which == MemoryKind::lasting;
     Expert::Name first = lasting ? Expert::lasting : Expert::recent;
     ExpertSet experts{first};
     if (!trial) experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
@@ -219,8 +219,8 @@ template <class T> class Mixture {
   }
 
  private:
-  static MemoryOf::Name memory_of(int expert) {
-    return expert == Expert::recent || expert == Expert::window ? MemoryOf::recent : MemoryOf::lasting;
+  static MemoryKind::Name memory_of(int expert) {
+    return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
@@ -230,10 +230,10 @@ template <class T> class Mixture {
 
   // The rows as some memories scale them, and the features that the experts see; of wide rows always as the lasting one scales.
   template <class U> void measure(const Rows<U>& rows, int64_t i, int64_t n, MemorySet which) {
-    for (int k = 0; k < MemoryOf::count; ++k) {
+    for (int k = 0; k < MemoryKind::count; ++k) {
       Memory& memory = memories[k];
       Rows<double>& z = scaled_[k];
-      if (which.has(k) || (wide && k == MemoryOf::lasting)) z = memory.scaled(rows, i, n);
+      if (which.has(k) || (wide && k == MemoryKind::lasting)) z = memory.scaled(rows, i, n);
       if (!which.has(k)) continue;
       double* out = features_[k].data();
       memory.features(z, out, m);
@@ -262,13 +262,13 @@ template <class T> class Mixture {
     double* f = raw_.data();
     if (wide) {
       double* linear = f + Expert::linear * set.outputs;
-      diagonal.score(memories[MemoryOf::lasting], scaled_[MemoryOf::lasting], r, linear);
+      diagonal.score(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, linear);
       for (int e : {Expert::lasting, Expert::recent})
         for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[slots() + 1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
     }
     for (int e = 0; e < Expert::newtons; ++e)
       if (experts.has(e) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
-    if (experts.has(Expert::window) && window.size) window.score(scaled_[MemoryOf::recent], r, f + Expert::window * set.outputs);
+    if (experts.has(Expert::window) && window.size) window.score(scaled_[MemoryKind::recent], r, f + Expert::window * set.outputs);
   }
 
   void forecast(int64_t r, double* out) {
@@ -304,9 +304,9 @@ template <class T> class Mixture {
     if (wide && experts.has(Expert::linear)) {
       slopes_.assign(f + Expert::linear * set.outputs, f + (Expert::linear + 1) * set.outputs);
       residuals(slopes_.data(), y, weight);
-      diagonal.learn(memories[MemoryOf::lasting], scaled_[MemoryOf::lasting], r, slopes_.data());
+      diagonal.learn(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, slopes_.data());
     }
-    if (experts.has(Expert::window) && window.size) window.learn(scaled_[MemoryOf::recent], r, y, weight);
+    if (experts.has(Expert::window) && window.size) window.learn(scaled_[MemoryKind::recent], r, y, weight);
   }
 
   void residuals(double* f, double y, double weight) const {
@@ -356,22 +356,22 @@ template <class T> class Mixture {
   // begins again where that began; the recent one because its landmarks no longer cover the rows.
   void check_memories(int64_t r) {
     ++lasting_age;
-    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryOf::lasting});
+    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
       lasting_age = std::min(cusum_age, capacity);
-      due.add({MemoryOf::lasting});
+      due.add({MemoryKind::lasting});
     }
-    const double* phi = features_[MemoryOf::recent].data() + r * m;
+    const double* phi = features_[MemoryKind::recent].data() + r * m;
     double covered = dot(phi, phi, size_t(slots() / kLine<double>));
     if (++recent_age <= set.budget)
       coverage_start = coverage += (covered - coverage) / double(recent_age);
     else
       coverage += (covered - coverage) / double(set.budget);
-    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryOf::recent});
+    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
   }
 
-  Array<double> features_[MemoryOf::count], products_[Expert::newtons];
-  Rows<double> scaled_[MemoryOf::count];
+  Array<double> features_[MemoryKind::count], products_[Expert::newtons];
+  Rows<double> scaled_[MemoryKind::count];
   std::vector<double> z_, raw_, slopes_;
 };
 

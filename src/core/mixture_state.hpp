@@ -101,7 +101,7 @@ template <class T> Layout layout(Mixture<T>& x) {
   double positive = std::numeric_limits<double>::denorm_min(), most = std::numeric_limits<double>::max();
   int64_t many = int64_t(1) << 62;             // can be counted up for ever
 
-  for (int k = 0; k < MemoryOf::count; ++k) {
+  for (int k = 0; k < MemoryKind::count; ++k) {
     Memory& memory = x.memories[k];
     std::string name = kMemories[k];
     vector(name + "_centre", memory.centre, width);
@@ -194,7 +194,7 @@ template <class T> void copy_numbers(Mixture<T>& to, Mixture<T>& from) {
 // Makes `to`, which has learnt nothing, what `from` would be had its rows had more features, always 0 so far. False if the experts
 // see other features now, and the memories are to be rebuilt from the rows kept.
 template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
-  for (int k = 0; k < MemoryOf::count; ++k) {  // a new feature is scaled as one that is always 0, and as uncertain as the prior says
+  for (int k = 0; k < MemoryKind::count; ++k) {  // a new feature is scaled as one that is always 0, and as uncertain as the prior says
     to.memories[k].varying = from.memories[k].varying;
     for (int64_t d = 0; d < to.set.width; ++d) to.memories[k].scale[size_t(d)] = from.learnt > 1;
   }

@@ -12,7 +12,7 @@ struct Expert {
   static constexpr int count = 6, newtons = 4;
 };
 
-struct MemoryOf {
+struct MemoryKind {
   enum Name { lasting, recent };
   static constexpr int count = 2;
 };
@@ -50,6 +50,6 @@ template <class Kind> class Set {
   unsigned bits_ = 0;
 };
 using ExpertSet = Set<Expert>;
-using MemorySet = Set<MemoryOf>;
+using MemorySet = Set<MemoryKind>;
 
 }  // namespace KS_MODULE
