@@ -114,8 +114,8 @@ class Newton {
   // Rewrite P; nothing is pending then. Of each tile of rows the columns from its diagonal block on.
   void flush() {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
-    for (int64_t j = 0; j < pending; ++j)      // -c v, column by column what one column of P needs
-      for (int64_t d = 0; d < m; ++d) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
+    for (int64_t d = 0; d < m; ++d)            // -c v, column by column what one column of P needs
+      for (int64_t j = 0; j < pending; ++j) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
     for (int64_t t = 0; t < m / L; ++t) {
       Line<double> lane[kBlock];
       for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
@@ -131,8 +131,9 @@ class Newton {
         for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
         if (d >= (t + 1) * L) mirror(acc, covariance.line(d / L, t * L) + d % L);
       }
-      for (int64_t i = t * L; i < (t + 1) * L; ++i)
-        for (int64_t d = t * L; d < i; ++d) covariance.at(i, d) = covariance.at(d, i);
+      double* block = covariance.line(t, t * L);
+      for (int i = 0; i < L; ++i)
+        for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     }
     if (decay < 1)
       for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
@@ -143,7 +144,7 @@ class Newton {
  private:
   size_t lines() const { return size_t(m / kLine<double>); }
 
-  // Four columns of a tile as four entries of each of the columns that the tile's rows are on the other side of the diagonal.
+  // Four columns of a tile of P, written as four rows: to[i L + u] is entry i of column u.
   static void mirror(const Line<double> (&column)[4], double* to) {
     double block[4][kLine<double>];
     for (int u = 0; u < 4; ++u) column[u].to(block[u]);
