@@ -13,6 +13,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream.errors import ScoreOverflowError
 from kernelstream.estimators import _make_room
 from kernelstream.learners import NewtonMixture
 from kernelstream.rows import as_rows
@@ -516,6 +517,82 @@ def test_weights_of_any_size(weight, d):
                 np.linalg.eigvalsh(covariance(learner.state(), name)) for name in ("lasting", "least_squares")
             ]
             assert min(v[0] for v in values) > 0
+
+
+# ---- poison ----
+
+
+def same(before, after):
+    return all(array.tobytes() == after[name].tobytes() for name, array in before.items())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [3, 40])
+@each_task
+def test_poison_rows_are_refused_or_leave_the_state_finite(task, d, dtype):
+    """Huge targets, features and weights, one row at a time, at every stage; a refused row leaves every bit."""
+    rng = np.random.default_rng(31)
+    X, y = stream(task, 140, d=d)
+    learner, refused = started(task, d, 6, dtype), 0
+    for i in range(len(y)):
+        x, target, weight = X[i : i + 1].copy(), y[i], 1.0
+        kind = rng.integers(0, 8)
+        if kind < 3:
+            x[0, rng.integers(0, d)] = rng.choice([1e300, -1e300, 1.7e308, 5e-324])
+        if kind in (2, 3):
+            weight = rng.choice([1e300, 1e-300])
+        if kind in (3, 4) and task == "regression":
+            target = rng.choice([1e308, -1e308, 1e99, -1e199, 1e150])
+        x = np.clip(x, np.finfo(dtype).min, np.finfo(dtype).max).astype(dtype)
+        before = learner.state()
+        try:
+            score = learner.run(as_rows(x), np.array([target]), np.array([weight]))
+        except ScoreOverflowError:
+            refused += 1
+            assert same(before, learner.state())
+        else:
+            assert np.isfinite(score).all()
+        assert all(np.isfinite(array).all() for array in learner.state().values())
+    assert (refused > 0) == (task == "regression")
+    assert np.isfinite(learner.score(as_rows(X.astype(dtype)))).all()
+
+
+def test_targets_that_grow_without_bound_end_in_refusals():
+    """Each is ordinary beside the spread of those before."""
+    rng = np.random.default_rng(32)
+    learner, size, refused = started("regression", 3, 6), 1.0, 0
+    for _ in range(60):
+        size = min(size * 1e80, 1e307)
+        before = learner.state()
+        for sign in (1.0, -1.0):
+            try:
+                learner.run(as_rows(rng.normal(size=(1, 3))), np.array([sign * size]))
+            except ScoreOverflowError:
+                refused += 1
+                assert same(before, learner.state())
+        assert all(np.isfinite(array).all() for array in learner.state().values())
+        assert np.isfinite(learner.score(as_rows(rng.normal(size=(1, 3))))).all()
+    assert refused > 50
+
+
+@pytest.mark.slow
+@each_task
+def test_a_long_stream(task):
+    """The short form of benchmarks/long_run.py, whose 20 million rounds are in docs/results/long_run.md."""
+    rng = np.random.default_rng(33)
+    learner = NewtonMixture(6).start(2, OUTPUTS[task], regression=task == "regression")
+    size = learner.nbytes
+    for k in range(16):
+        X = rng.normal(size=(4096, 2)) + 2 * (k // 4)
+        X[rng.random(len(X)) < 0.1] = 1.0
+        learner.run(as_rows(X), targets(task, X[:, 0] - X.mean(axis=0)[0]), rng.choice([1.0, 0.01, 30.0], size=len(X)))
+        state = learner.state()
+        assert learner.nbytes == size
+        assert all(np.isfinite(array).all() for array in state.values())
+        for name in ("lasting", "least_squares", "recent", "linear"):
+            P = state[f"{name}_covariance"]
+            assert (P == P.T).all()
+            assert np.linalg.eigvalsh(P)[0] > 0
 
 
 # ---- bounds ----

@@ -14,7 +14,7 @@
 
 #include "aggregate.hpp"
 #include "diagonal.hpp"
-#include "expansion.hpp"
+#include "settings.hpp"
 #include "labels.hpp"
 #include "memory.hpp"
 #include "names.hpp"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ from sklearn.base import BaseEstimator
 
 from kernelstream._core import core
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.kernels import Kernel, as_kernel, core_options
+from kernelstream.kernels import Kernel, as_kernel, core_kernel
 from kernelstream.losses import Loss, as_loss
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer, check_number
+
+if TYPE_CHECKING:
+    from kernelstream._core import Model, Ran
 
 __all__ = ["ExpansionLearner", "KernelLearner", "Learner"]
 
@@ -189,10 +192,13 @@ class Learner(BaseEstimator):
     def _core_class(self, name: str) -> Any:
         return getattr(core, name + ("32" if self._dtype.itemsize == 4 else "64"))
 
-    def _finished(self, ran: tuple[int, str], first: int = 0) -> int:
-        """The row to go on with after a run of the core; raises if the core refused that row."""
-        row, why = ran
-        if why == "not finite":
+    def _finished(self, ran: Ran, first: int = 0) -> int:
+        """The row to go on with after a run of the core; raises if the core refused that row.
+
+        Every other reason to stop is the learner's own (its storage is full, something is due), and not zero: ``if ran[1]``.
+        """
+        row, stop = ran
+        if stop == core.Stop.not_finite:
             raise _overflow(first + row)
         return row
 
@@ -326,7 +332,7 @@ class KernelLearner(Learner):
     def _arrays(self) -> State:
         arrays = self._core_arrays()
         if self._kept is not None or not self._given_settled():
-            arrays["kernel"] = np.array([core_options(self._settled)["gamma"]])
+            arrays["kernel"] = np.array([core_kernel(self._settled).gamma])
         if self._kept is not None:
             kept, targets, weights = self._kept
             arrays["warmup_rows"] = np.array(kept, self._dtype).reshape(len(kept), self._width)
@@ -394,67 +400,54 @@ class ExpansionLearner(KernelLearner):
     rule: ClassVar[str]
     bounded_alternative: ClassVar[str] = ""
 
-    _core: Any
+    _core: Model
 
     def _options(self) -> dict[str, Any]:
-        """The rule's hyper-parameters, by the core's names."""
+        """Budget, storage and the hyper-parameters of the rule, by the core's names."""
         raise NotImplementedError
 
     def _build_core(self) -> None:
-        defaults: dict[str, Any] = {
-            "eta": 0.0,
-            "lam": 0.0,
-            "C": 0.0,
-            "clip": 0.0,
-            "variant": "",
-            "seed": 0,
-            "grows": False,
-        }
-        loss = self._loss()
         self._core = self._core_class("Expansion")(
             self.rule,
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            **(defaults | {"loss": loss.name, "loss_width": loss.width} | self._options()),
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
+            **self._options(),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
+        self._ended(self._core.run(rows, 0, targets, weights, scores), first)
 
-    def _ended(self, ran: tuple[int, str], first: int) -> None:
+    def _ended(self, ran: Ran, first: int) -> None:
         """Raises if the core stopped before the end."""
-        if ran[1] == "full":
+        self._finished(ran, first)
+        if ran[1]:
             size = self._options()["budget"]
             raise CapacityError(
                 f"{type(self).__name__} holds max_size={size} points and row {{row}} needs one more: "
                 f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}",
                 first + ran[0],
             )
-        self._finished(ran, first)
 
     def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
+        return self._core.score(rows)
 
     def _core_arrays(self) -> State:
-        arrays: State = self._core.state()
-        return arrays
+        return self._core.state()
 
     def _load_core(self, arrays: State) -> None:
-        points = as_rows(arrays["points"], self._dtype)
-        self._core.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
+        self._core.restore(arrays)
 
     @property
     def nbytes(self) -> int:
         """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
+        return self._core.nbytes + self._kept_nbytes()
 
     @property
     def n_points(self) -> int:
         """How many points are stored."""
-        return int(self._core.count)
+        return self._core.count
 
 
 def check_step(eta: Any, lam: Any) -> None:

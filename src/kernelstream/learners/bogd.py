@@ -83,9 +83,10 @@ class BOGD(ExpansionLearner):
     def _options(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
+            "loss": self._loss().core,
             "eta": self.eta,
             "lam": self.lam,
-            "variant": self.removal,
+            "removal": self.removal,
             "clip": self.clip,
             "seed": self.seed,
         }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.kernels import core_options
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.base import ExpansionLearner
 from kernelstream.losses import Loss, Squared
 from kernelstream.validate import check_integer, check_number
@@ -72,5 +72,5 @@ class KRLS(ExpansionLearner):
             regression=self._regression,
             budget=self.max_size,
             nu=float(self.nu),
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )

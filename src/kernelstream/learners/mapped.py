@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream.kernels import core_options
+from kernelstream._core import core
+from kernelstream.kernels import core_kernel
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step, state_error
 from kernelstream.rows import as_rows
 from kernelstream.sketches.adaptive import Landmarks, check_rank
@@ -49,7 +50,7 @@ class FOGD(KernelLearner):
 
     feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1}
 
-    _core: Any
+    _core: core.Mapped64
 
     def __init__(
         self,
@@ -82,13 +83,11 @@ class FOGD(KernelLearner):
         return frequencies(self._settled, self._width, self.n_components // 2, self.seed)
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._core = self._core_class("Mapped").fourier(
             np.ascontiguousarray(self.frequencies(), dtype=self._dtype),
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
         )
@@ -97,19 +96,18 @@ class FOGD(KernelLearner):
         self._finished(self._core.run(rows, 0, targets, weights, scores), first)
 
     def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
+        return self._core.score(rows)
 
     def _core_arrays(self) -> State:
-        return {"weights": self._core.weights}
+        return self._core.state()
 
     def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
+        self._core.restore(arrays)
 
     @property
     def nbytes(self) -> int:
         """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
+        return self._core.nbytes + self._kept_nbytes()
 
 
 class NOGD(KernelLearner):
@@ -176,7 +174,6 @@ class NOGD(KernelLearner):
         return self.started and self._mapped is not None
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._mapped = None
         self._expansion = self._core_class("Expansion")(
             "kogd",
@@ -184,24 +181,19 @@ class NOGD(KernelLearner):
             outputs=self._outputs,
             regression=self._regression,
             budget=self.budget,
-            grows=False,
-            loss=loss.name,
-            loss_width=loss.width,
+            stops_when_full=True,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            C=0.0,
-            clip=0.0,
-            variant="",
-            seed=0,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         start = 0
         if self._mapped is None:
-            ran = self._expansion.run(rows, 0, targets, weights, scores, True)
+            ran = self._expansion.run(rows, 0, targets, weights, scores)
             start = self._finished(ran, first)
-            if ran[1] == "full":
+            if ran[1]:
                 self._embed()
         if self._mapped is not None:
             self._run_map(rows, start, targets, weights, scores, first)
@@ -227,26 +219,24 @@ class NOGD(KernelLearner):
         return "Mapped"
 
     def _map(self, points: Array, matrix: Array, weights: Array) -> None:
-        loss = self._loss()
         self._matrix = np.array(matrix, order="C")
         self._mapped = self._core_class(self._map_class()).landmarks(
             as_rows(points, self._dtype),
             self._matrix,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
         self._points = np.array(points, order="C")
         self._expansion = None
 
     def _score(self, rows: Any) -> Array:
-        scores: Array = (self._expansion if self._mapped is None else self._mapped).score(rows)
-        return scores
+        model: core.Expansion64 = self._expansion if self._mapped is None else self._mapped
+        return model.score(rows)
 
     def _core_arrays(self) -> State:
         if self._mapped is None:
@@ -264,10 +254,7 @@ class NOGD(KernelLearner):
                 raise state_error()
             self._map(points, matrix, weights)
         else:
-            points = as_rows(arrays["points"], self._dtype)
-            self._expansion.restore(
-                points, **{name: array for name, array in arrays.items() if name != "points"}
-            )
+            self._expansion.restore(arrays)
 
     @property
     def nbytes(self) -> int:

@@ -128,11 +128,11 @@ class NOLANA(NOGD):
             stop = min(at + self.CHUNK, rows.n)
             part = rows.part(at, stop)
             some = None if weights is None else weights[at:stop]
-            row, why = 0, "due"
-            while why == "due":
+            row, due = 0, True
+            while due:
                 ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
-                row, why = self._finished(ran, first + at), ran[1]
-                if why == "due":
+                row, due = self._finished(ran, first + at), bool(ran[1])
+                if due:
                     self._move(part.part(row - 1, row).array()[0])
 
     def _move(self, x: Array) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian, check_bandwidth
 from kernelstream.learners.base import Array, ExpansionLearner, check_seed
 from kernelstream.validate import check_integer, check_number
@@ -78,6 +79,7 @@ class OKS(ExpansionLearner):
 
     bounded = False
     bounded_alternative = "OKSSIL"
+    _core: core.Lottery64
 
     def __init__(
         self,
@@ -123,20 +125,17 @@ class OKS(ExpansionLearner):
     @property
     def probabilities_(self) -> Array:
         """The probability of each candidate in the next round."""
-        made: Array = self._core.chances()
-        return made
+        return self._core.chances()
 
     def _options(self) -> dict[str, Any]:
         return {"budget": self.max_size}
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._core = self._core_class("Lottery")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             gammas=np.array(
                 [Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
+from kernelstream._core import core
 from kernelstream.learners.base import Array, ExpansionLearner, Learner, State
 from kernelstream.validate import check_choice, check_integer, check_number
 
@@ -79,7 +78,7 @@ class KernelPA(ExpansionLearner):
             "grows": True,
             "variant": self.variant,
             "C": self.C,
-            "loss_width": self.epsilon,
+            "epsilon": self.epsilon,
         }
 
 
@@ -105,7 +104,7 @@ class LinearPA(Learner):
     pair_share = 0.5
     feature_axes: ClassVar[dict[str, int]] = {"weights": 0}
 
-    _core: Any
+    _core: core.Linear64
 
     def __init__(self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1) -> None:
         self.variant = variant
@@ -133,16 +132,15 @@ class LinearPA(Learner):
         self._finished(self._core.run(rows, 0, targets, sample_weight, scores))
 
     def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
+        return self._core.score(rows)
 
     def _arrays(self) -> State:
-        return {"weights": self._core.weights}
+        return self._core.state()
 
     def _load(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
+        self._core.restore(arrays)
 
     @property
     def nbytes(self) -> int:
         """Bytes of model state."""
-        return int(self._core.nbytes)
+        return self._core.nbytes

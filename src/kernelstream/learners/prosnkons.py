@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
+from kernelstream._core import core
 from kernelstream.learners.base import Array
 from kernelstream.learners.kons import NewtonLearner
 from kernelstream.validate import check_number
@@ -75,6 +75,8 @@ class ProsNKons(NewtonLearner):
     [-0.5, 0.5]
     """
 
+    _core: core.EmbeddedNewton64
+
     def __init__(
         self,
         C: float = 1.0,
@@ -116,15 +118,14 @@ class ProsNKons(NewtonLearner):
             eps=float(self.eps),
             seed=self.seed,
             **self._options(),
-            **core_options(self._settled),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
-            ran = self._core.run(rows, at, targets, weights, scores, True)
+            ran = self._core.run(rows, at, targets, weights, scores)
             at = self._finished(ran, first)
-            if ran[1] == "full":
+            if ran[1]:  # the dictionary has grown
                 self._embed()
 
     def _embed(self) -> None:

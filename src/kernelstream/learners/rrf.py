@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian, as_kernel
 from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
 from kernelstream.sketches.fourier import check_components, spectral_draws, spectral_scale
@@ -55,7 +56,7 @@ class RRF(KernelLearner):
 
     feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1, "log_scale": 0}
 
-    _core: Any
+    _core: core.Reparameterised64
 
     def __init__(
         self,
@@ -88,7 +89,6 @@ class RRF(KernelLearner):
             raise ValueError(f"RRF learns the bandwidths of a Gaussian kernel, got {self.kernel!r}")
 
     def _build_core(self) -> None:
-        loss = self._loss()
         draws = spectral_draws(self._settled, self._width, self.n_components // 2, self.seed)
         self._core = self._core_class("Reparameterised")(
             np.ascontiguousarray(draws, dtype=self._dtype),
@@ -96,8 +96,7 @@ class RRF(KernelLearner):
             scale_step=self.scale_step,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
         )
@@ -105,24 +104,22 @@ class RRF(KernelLearner):
     @property
     def bandwidths(self) -> Array:
         """The bandwidth of each input now (sigma_d = 1 / g_d)."""
-        made: Array = np.exp(-self._core.log_scale) / spectral_scale(self._settled)
+        made: Array = np.exp(-self._core.state()["log_scale"]) / spectral_scale(self._settled)
         return made
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         self._finished(self._core.run(rows, 0, targets, weights, scores), first)
 
     def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
+        return self._core.score(rows)
 
     def _core_arrays(self) -> State:
-        return {"weights": self._core.weights, "log_scale": self._core.log_scale}
+        return self._core.state()
 
     def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
-        self._core.log_scale = np.ascontiguousarray(arrays["log_scale"])
+        self._core.restore(arrays)
 
     @property
     def nbytes(self) -> int:
         """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
+        return self._core.nbytes + self._kept_nbytes()

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.mapped import NOGD
@@ -190,7 +191,9 @@ class SkeGD(NOGD):
         for at, stop in pairwise([*due.tolist(), rows.n]):
             one = rows.part(at, at + 1)
             before = self._mapped.score(one)
-            self._finished((0, "done" if np.isfinite(before).all() else "not finite"), first + at)
+            self._finished(
+                (0, core.Stop.done if np.isfinite(before).all() else core.Stop.not_finite), first + at
+            )
             try:
                 self._refresh(one.array()[0])
             except ScoreOverflowError as error:

@@ -26,7 +26,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelstream._core import core
-from kernelstream.kernels import Gaussian, core_options
+from kernelstream.kernels import Gaussian, core_kernel
 from kernelstream.rows import as_rows
 from kernelstream.sketches.base import KernelSketch
 from kernelstream.sketches.nystrom import nystrom_map, top_eigenpairs
@@ -347,16 +347,17 @@ class AdaptiveNystrom(KernelSketch):
         assert self._landmarks is not None
         points = self._landmarks.points
         made = core.Adaptive32 if points.dtype == np.float32 else core.Adaptive64
-        task = {
+        task: dict[str, Any] = {
             "outputs": 1,
             "regression": True,
-            "loss": "squared",
-            "loss_width": 0.0,
+            "loss": core.Loss("squared"),
             "eta": 0.0,
             "lam": 0.0,
         }
         matrix = np.ascontiguousarray(self._landmarks.matrix, points.dtype)
-        adaptive = made.landmarks(as_rows(points, points.dtype), matrix, **task, **core_options(self.kernel_))
+        adaptive = made.landmarks(
+            as_rows(points, points.dtype), matrix, kernel=core_kernel(self.kernel_), **task
+        )
         adaptive.epsilon = self._threshold
         return adaptive
 
