@@ -333,9 +333,9 @@ def one_thread() -> AbstractContextManager[Any]:
 def without_outliers(rows: Array, targets: Array) -> Array:
     """Targets; those further than ``OUTLIER`` usual errors from what the other rows say are moved to that distance.
 
-    What the others say: kernel ridge regression, leaving the row itself out. The usual error is exceeded by one row in five. Where more
-    than 1 in ``OUTLIER**2`` rows are that far, they are no outliers, and nothing is moved. For the first rows of a stream, which came
-    when there was no forecast yet to compare them with.
+    What the others say: kernel ridge regression, leaving the row itself out. The usual error is exceeded by one row in five. Where
+    more than 1 in ``OUTLIER**2`` rows are that far, they are no outliers, and nothing is moved. For the first rows of a stream, which
+    came when there was no forecast yet to compare them with.
 
     >>> x = np.linspace(-1, 1, 50)[:, None]
     >>> y = x[:, 0].copy()
