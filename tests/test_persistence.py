@@ -545,7 +545,9 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     model = kernelstream.load(GOLDEN_MIXTURE)
     _, old = persistence._open(GOLDEN_MIXTURE.read_bytes())
     state = model.learner_.state()
-    assert sum(array.size for array in state.values()) == sum(array.size for array in old.values())
+    since = {"first_errors", "outliers", "usual_error", "weight_squares", "weight_sum"}
+    kept = sum(array.size for name, array in state.items() if name not in since)
+    assert kept == sum(array.size for array in old.values())
     for name, array in old.items():
         if name in ("numbers", "counters"):
             names = getattr(newton_mixture, f"FORMAT_1_{name.upper()}")

@@ -24,6 +24,15 @@ template <class T> static nb::tuple kept(BoundMixture<T>& b, int64_t n) {
   return made;
 }
 
+// Other targets for the last rows learnt, as many as are given, the oldest first.
+template <class T> static void replace_kept_targets(BoundMixture<T>& b, Vector<double> targets) {
+  auto guard = b.locked();
+  Mixture<T>& x = b.model;
+  int64_t n = int64_t(targets.shape(0));
+  require(n <= std::min(x.learnt, x.capacity), "there are fewer rows kept");
+  for (int64_t i = 0; i < n; ++i) x.kept_targets[size_t((x.learnt - n + i) % x.capacity)] = targets(size_t(i));
+}
+
 template <class N> static void add_number(nb::dict& state, const StateNumber<N>& number) {
   N* out;
   Made<N> array = make<N>({1}, &out);
@@ -183,6 +192,7 @@ template <class T> static void bind_as(nb::module_& m) {
           },
           "other"_a, "mix"_a, "kept_targets"_a)
       .def("kept", &kept<T>, "n"_a)
+      .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>)
       .def("restore", &restore<T>, "state"_a)
       .def_prop_ro("kept_targets",

@@ -30,7 +30,8 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
-  static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
+  static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
+  static constexpr double kWeightKeep = 0.999;
 
   Settings set;
   int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
@@ -43,6 +44,7 @@ template <class T> class Mixture {
   Aggregate aggregate;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
+  double weight_sum = 0, weight_squares = 0;   // of the last rows' weights, see `relative`
   double cusum = 0;
   double coverage_start = 0, coverage = 0;     // mean |phi|^2 of the recent memory, over its first `budget` rows and now
   int64_t learnt = 0;                          // rows
@@ -123,14 +125,20 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
-        double weight = weights ? std::min(weights[i], kHeaviest) : 1, y = standard(targets[i]);
+        double weight = weights ? weights[i] : 1, y = standard(targets[i]);
         if (weight == 0) continue;
+        weight = std::min(std::max(weight, kLightest), kHeaviest);
         if (!(std::abs(y) < 1e100) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }
+        double learnt_y = set.regression ? aggregate.bounded(y) : y;
+        keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
+        y = learnt_y;
+        weight_sum = kWeightKeep * weight_sum + weight;
+        weight_squares = kWeightKeep * weight_squares + weight * weight;
+        weight = relative(weight);
         learn(r, y, weight, ExpertSet::all());
-        keep(rows, i, targets[i], weight);
         learn_aggregation(y, weight);
         check_memories(r);
         if (!due.empty()) {
@@ -148,7 +156,7 @@ template <class T> class Mixture {
     if (lasting_age <= 2)
       aggregate.restart();
     else
-      aggregate.noise = std::max(aggregate.noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
+      aggregate.rescale(target_spread / spread);
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
     target_spread = spread;
@@ -208,8 +216,9 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double y = standard(targets[i]);
         consult(r, experts);
-        if (trial && i >= counted) total += weights[i] * squared_error(raw_.data() + first * set.outputs, y);
-        learn(r, y, weights[i], experts);
+        double weight = relative(weights[i]);
+        if (trial && i >= counted) total += weight * squared_error(raw_.data() + first * set.outputs, y);
+        learn(r, y, weight, experts);
       }
     }
     for (Newton& newton : newtons)
@@ -224,6 +233,11 @@ template <class T> class Mixture {
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
+
+  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
+  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
+  // a few heavy rows are not taken for many independent ones.
+  double relative(double weight) const { return weight * weight_sum / weight_squares; }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }

@@ -59,6 +59,10 @@ MAX_ENTRIES, MIN_LANDMARKS = 2**22, 8
 SCALES = 4.0 ** np.arange(-2, 4)
 #: By how much a bandwidth must be better for each factor of four that it is away from the median.
 FAR = 0.03
+#: Errors of the first rounds that the core keeps (``Aggregate::kFirstErrors``).
+FIRST_ERRORS = 64
+#: Targets this many usual errors away are outliers, as in the core's aggregation; looked for among at least so many rows.
+OUTLIER, OUTLIER_ROWS = 5.0, 16
 #: Added to the diagonal of the landmarks' kernel matrix before it is factored.
 JITTER = 1e-3
 #: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
@@ -202,7 +206,10 @@ class NewtonMixture(CoreLearner):
 
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
-        _, targets, _ = self._core.kept(self._core.lasting_age)
+        kept, targets, _ = self._core.kept(self._core.lasting_age)
+        with one_thread():
+            targets = without_outliers(kept, targets)
+        self._core.replace_kept_targets(targets)
         centre, spread = float(np.mean(targets)), float(np.std(targets))
         if not spread > 1e-12 * abs(centre):
             spread = max(1.0, abs(centre))
@@ -264,7 +271,14 @@ class NewtonMixture(CoreLearner):
         upgraded |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
         if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
             raise state_error()
-        return upgraded
+        one, none = np.ones(1), np.zeros(1)
+        return upgraded | {
+            "weight_sum": one,
+            "weight_squares": one,
+            "usual_error": np.sqrt(upgraded["noise"]),
+            "first_errors": np.zeros(FIRST_ERRORS),
+            "outliers": none,
+        }
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
@@ -289,6 +303,40 @@ class NewtonMixture(CoreLearner):
         """Both memories anew from the rows kept: the experts' features are others now."""
         for memory in self._core.MEMORIES:
             self._rebuild(memory)
+
+
+def without_outliers(rows: Array, targets: Array) -> Array:
+    """Targets; those further than ``OUTLIER`` usual errors from what the other rows say are moved to that distance.
+
+    What the others say: kernel ridge regression, leaving the row itself out. The usual error is exceeded by one row in five.
+    Where more than 1 in ``OUTLIER**2`` rows are that far, they are no outliers, and nothing is moved. For the first rows of
+    a stream, which came when there was no forecast yet to compare them with.
+
+    >>> x = np.linspace(-1, 1, 50)[:, None]
+    >>> y = x[:, 0].copy()
+    >>> y[7] = 1000.0
+    >>> bool(abs(without_outliers(x, y)[7]) < 2)
+    True
+    """
+    n = len(targets)
+    if n < OUTLIER_ROWS:
+        return targets
+    centre, scale, varying = scaling(rows)
+    z = core.scaled_rows(rows, centre, scale)
+    z = z - z.mean(axis=0)
+    square = cdist(z, z, "sqeuclidean")
+    apart = square[square > 0]
+    kernel = np.exp(-square / np.median(apart)) if len(apart) else np.ones((n, n))
+    inverse = np.linalg.inv(kernel + z @ z.T / varying + 1 + 0.1 * np.eye(n))
+    bounded: Array = targets
+    for _ in range(3):  # an outlier hides others
+        errors = inverse @ (bounded - np.median(bounded)) / np.diag(inverse)
+        reach = OUTLIER * np.quantile(np.abs(errors), 0.8)
+        far = np.abs(errors) > reach
+        if not far.any() or far.mean() > 1 / OUTLIER**2:
+            break
+        bounded = np.where(far, bounded - errors + np.sign(errors) * reach, bounded)
+    return bounded
 
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:
