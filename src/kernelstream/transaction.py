@@ -25,10 +25,10 @@ class Transaction:
     >>> model = Model()
     >>> with Transaction(model):
     ...     model.count = 5
-    ...     raise KeyboardInterrupt
+    ...     raise ValueError("refused")
     Traceback (most recent call last):
     ...
-    KeyboardInterrupt
+    ValueError: refused
     >>> model.count
     0
     """

@@ -490,7 +490,7 @@ class NewtonMixture(Learner):
         self.last_target = self.standard(last)
 
     def without_outliers(self) -> Array:
-        """The targets of the rows kept; outliers moved towards what all other rows say, three times at most."""
+        """The targets of the rows kept; outliers moved towards what all other rows say, ten times at most."""
         X, y = np.array([x for x, _, _ in self.kept]), np.array([y for _, y, _ in self.kept])
         n = len(y)
         if n < 16:
@@ -501,7 +501,7 @@ class NewtonMixture(Learner):
         squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
         unit = 1 / np.median(squares[squares > 0]) if squares.any() else 0.0
         K = np.exp(-unit * squares) + Z @ Z.T / varying + 1
-        for _ in range(3):
+        for _ in range(10):
             errors = np.zeros(n)
             for i in range(n):
                 others = np.arange(n) != i

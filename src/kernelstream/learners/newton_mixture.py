@@ -275,7 +275,7 @@ class NewtonMixture(CoreLearner):
         return upgraded | {
             "weight_sum": one,
             "weight_squares": one,
-            "usual_error": np.sqrt(upgraded["noise"]),
+            "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
             "first_errors": np.zeros(FIRST_ERRORS),
             "outliers": none,
         }
@@ -328,15 +328,19 @@ def without_outliers(rows: Array, targets: Array) -> Array:
     apart = square[square > 0]
     kernel = np.exp(-square / np.median(apart)) if len(apart) else np.ones((n, n))
     inverse = np.linalg.inv(kernel + z @ z.T / varying + 1 + 0.1 * np.eye(n))
-    bounded: Array = targets
-    for _ in range(3):  # an outlier hides others
+    size = max(float(np.abs(targets).max()), 1e-300)
+    bounded = targets / size  # no sum of them overflows
+    moved = np.zeros(n, bool)
+    for _ in range(10):  # an outlier hides others, and how far it is
         errors = inverse @ (bounded - np.median(bounded)) / np.diag(inverse)
         reach = OUTLIER * np.quantile(np.abs(errors), 0.8)
         far = np.abs(errors) > reach
         if not far.any() or far.mean() > 1 / OUTLIER**2:
             break
         bounded = np.where(far, bounded - errors + np.sign(errors) * reach, bounded)
-    return bounded
+        moved |= far
+    within: Array = np.where(moved, bounded * size, targets)
+    return within
 
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:
