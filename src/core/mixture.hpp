@@ -31,6 +31,9 @@ template <class T> class Mixture {
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
   static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
+  // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
+  // squares of distances, stay finite.
+  static constexpr double kLargest = 1e200, kFarthest = 1e100;
 
   Settings set;
   int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
@@ -125,7 +128,7 @@ template <class T> class Mixture {
         forecast(r, f);
         double weight = weights ? std::min(weights[i], kHeaviest) : 1, y = standard(targets[i]);
         if (weight == 0) continue;
-        if (!(std::abs(y) < 1e100) || !finite(f)) {
+        if (!(std::abs(y) < kFarthest) || !(std::abs(targets[i]) < kLargest) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }

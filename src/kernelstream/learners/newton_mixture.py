@@ -208,7 +208,11 @@ class NewtonMixture(Learner):
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
         _, targets, _ = self._core.kept(self._core.lasting_age)
-        centre, spread = float(np.mean(targets)), float(np.std(targets))
+        exponent = int(
+            np.frexp(np.abs(targets).max(initial=0.0))[1]
+        )  # no square overflows; powers of two cost no digit
+        unit = np.ldexp(targets, -exponent)
+        centre, spread = float(np.ldexp(np.mean(unit), exponent)), float(np.ldexp(np.std(unit), exponent))
         if not spread > 1e-12 * abs(centre):
             spread = max(1.0, abs(centre))
         self._core.standardise(centre, spread)
