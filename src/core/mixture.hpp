@@ -32,6 +32,9 @@ template <class T> class Mixture {
   static constexpr double kSquaredLogit = 4, kLogit = 15;
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
+  // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
+  // squares of distances, stay finite.
+  static constexpr double kLargest = 1e200, kFarthest = 1e100;
 
   Settings set;
   int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
@@ -128,7 +131,7 @@ template <class T> class Mixture {
         double weight = weights ? weights[i] : 1, y = standard(targets[i]);
         if (weight == 0) continue;
         weight = std::min(std::max(weight, kLightest), kHeaviest);
-        if (!(std::abs(y) < 1e100) || !finite(f)) {
+        if (!(std::abs(y) < kFarthest) || !(std::abs(targets[i]) < kLargest) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }

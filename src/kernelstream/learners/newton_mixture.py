@@ -210,7 +210,9 @@ class NewtonMixture(CoreLearner):
         with one_thread():
             targets = without_outliers(kept, targets)
         self._core.replace_kept_targets(targets)
-        centre, spread = float(np.mean(targets)), float(np.std(targets))
+        exponent = int(np.frexp(np.abs(targets).max(initial=0.0))[1])
+        unit = np.ldexp(targets, -exponent)  # no square overflows; powers of two cost no digit
+        centre, spread = float(np.ldexp(np.mean(unit), exponent)), float(np.ldexp(np.std(unit), exponent))
         if not spread > 1e-12 * abs(centre):
             spread = max(1.0, abs(centre))
         self._core.standardise(centre, spread)
