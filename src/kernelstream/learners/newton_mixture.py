@@ -116,7 +116,7 @@ class NewtonMixture(CoreLearner):
 
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
-    (``budget + C + 1`` when ``D > 3 budget``) about ``6 m^2 + 4 budget^2 + 4 budget D`` multiplications and
+    (``budget + C + 1`` when ``D > 3 budget``) about ``4.5 m^2 + 3 budget^2 + 4 budget D`` multiplications and
     ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream; rows of more than ``2**22 / budget``
     features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
 
