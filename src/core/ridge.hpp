@@ -88,7 +88,7 @@ class RidgeFactor {
 
   int64_t size() const { return int64_t(slots.size()); }
   size_t lines() const { return lines_of(size()); }
-  size_t nbytes() const { return data_.capacity() * 8 + slots.capacity() * 8 + scales.capacity() * 8; }
+  size_t nbytes() const { return data_.size() * 8 + slots.size() * 8 + scales.size() * 8; }
 
   // r = L^-1 Psi^T phi, from phi's kernel values by slot. Stays until the next solve.
   const double* solve(const double* k) {
@@ -218,7 +218,7 @@ template <class T> class Dictionary {
 
   int64_t count() const { return store.count(); }
   RidgeFactor& factor() { return sampler.dictionary; }
-  size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + born.capacity() * 8; }
+  size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + born.size() * 8; }
 
   // Returns the first row with a kernel value that is not finite, which changes nothing, or rows.n.
   int64_t read(const Rows<T>& rows) {
