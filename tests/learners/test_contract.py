@@ -18,7 +18,7 @@ from kernelstream import KernelClassifier, KernelRegressor, ModelFileError
 from kernelstream.learners import Learner, register, registered, registry
 from kernelstream.testing import check_learner, learner_checks
 
-GUIDE = Path(__file__).parents[1] / "docs" / "writing-a-learner.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "writing-a-learner.md"
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Which rows are good and which are bad, why and where, depends on the text alone: against a slow, obvious parser.
 
-``KERNELSTREAM_EXAMPLES=5000 python -m pytest -n 0 tests/test_grammar.py`` makes a longer run.
+``KERNELSTREAM_EXAMPLES=5000 python -m pytest -n 0 tests/stream/test_grammar.py`` makes a longer run.
 """
 
 import gzip

@@ -23,7 +23,7 @@ from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
 from oracles.newton_mixture import NewtonMixture as Oracle
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/default.md"
 NEVER = ("next_rebuild", 2**63 - 1)  # what that number may be
 OUTPUTS = {"two": 1, "three": 3, "regression": 1}
