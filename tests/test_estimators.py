@@ -14,15 +14,16 @@ import pytest
 import scipy.sparse
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.datasets import make_circles
+from sklearn.datasets import load_iris, make_circles
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelstream import Gaussian, KernelClassifier, KernelRegressor, Laplacian
-from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, RBP, KernelPA, LinearPA
+import kernelstream
+from kernelstream import CapacityError, Gaussian, KernelClassifier, KernelRegressor, Laplacian
+from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, KRLS, NOGD, RBP, KernelPA, LinearPA
 
 
 @pytest.fixture(scope="module")
@@ -429,3 +430,56 @@ print(*[name for name in heavy.split() if name in sys.modules and name not in be
     ).stdout.split("\n")[:2]
     assert heavy == ""
     assert float(seconds) < 0.3
+
+
+# ---- fit is for data sets ----
+
+
+@pytest.mark.parametrize("learner", [None, NOGD(budget=50), KRLS()], ids=str)
+def test_rows_sorted_by_class_are_a_set_like_any_other(learner):
+    X, y = load_iris(return_X_y=True)
+    by_class = np.argsort(y, kind="stable")
+    mixed = np.random.default_rng(0).permutation(len(y))
+    ours, theirs = (cross_val_score(KernelClassifier(learner), X[o], y[o]).mean() for o in (by_class, mixed))
+    assert ours > theirs - 0.05
+    assert ours > 0.9
+
+
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("estimator", [KernelClassifier, KernelRegressor])
+def test_fit_without_shuffling_learns_the_rows_in_order(estimator, storage):
+    X, y = load_iris(return_X_y=True)
+    order = np.random.RandomState(3).permutation(len(y))
+    in_order = estimator(NOGD(budget=20), shuffle=False).fit(storage(X[order]), y[order])
+    shuffled = estimator(NOGD(budget=20), random_state=3).fit(storage(X), y)
+    default = estimator(NOGD(budget=20)).fit(storage(X), y)
+    np.testing.assert_array_equal(in_order.predict(X), shuffled.predict(X))
+    for name, array in in_order.learner_.state().items():
+        assert array.tobytes() == shuffled.learner_.state()[name].tobytes()
+    again = estimator(NOGD(budget=20)).fit(storage(X), y)
+    np.testing.assert_array_equal(default.predict(X), again.predict(X))
+    names = default.learner_.state()
+    assert all(names[name].tobytes() == array.tobytes() for name, array in again.learner_.state().items())
+    assert any(names[name].tobytes() != array.tobytes() for name, array in shuffled.learner_.state().items())
+
+
+def test_a_refused_row_is_named_by_its_place_in_what_was_given():
+    X, y = np.eye(60), np.arange(60) % 2
+    with pytest.raises(CapacityError) as refused:
+        KernelClassifier(KOGD(max_size=20, kernel=Gaussian(gamma=1.0))).fit(X, y)
+    order = np.random.RandomState(0).permutation(60)
+    assert refused.value.row == order[20]
+
+
+def test_shuffle_is_yes_or_no():
+    with pytest.raises(ValueError, match="shuffle must be True or False, got 'yes'"):
+        KernelRegressor(shuffle="yes").fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_a_saved_model_knows_how_it_shuffles(tmp_path):
+    for state in (5, None, np.random.RandomState(0)):
+        model = KernelClassifier(shuffle=False, random_state=state).fit([[0.0], [1.0]] * 5, [0, 1] * 5)
+        model.save(tmp_path / "model")
+        loaded = kernelstream.load(tmp_path / "model")
+        assert loaded.shuffle is False
+        assert loaded.random_state == (state if not isinstance(state, np.random.RandomState) else 0)

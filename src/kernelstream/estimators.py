@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -38,7 +40,7 @@ from kernelstream.labels import (
     with_more_outputs,
 )
 from kernelstream.learners import Learner, NewtonMixture
-from kernelstream.rows import as_rows, check_finite, checked_rows
+from kernelstream.rows import as_arrays, as_rows, check_finite, checked_rows
 from kernelstream.transaction import Transaction
 from kernelstream.validate import check_integer
 
@@ -55,11 +57,17 @@ class _KernelEstimator(BaseEstimator):
     """What both estimators share: input checks, and the learner's life."""
 
     learner: Learner | None
+    shuffle: bool
+    random_state: Any
     learner_: Learner
     n_features_in_: int
 
-    def __init__(self, learner: Learner | None = None) -> None:
+    def __init__(
+        self, learner: Learner | None = None, *, shuffle: bool = True, random_state: Any = 0
+    ) -> None:
         self.learner = learner
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -121,6 +129,12 @@ class _KernelEstimator(BaseEstimator):
         self.learner_ = started_copy(
             self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows)
         )
+
+    def _order(self, n: int) -> Array | None:
+        """The order in which ``fit`` learns n rows; None: as they come."""
+        if not isinstance(self.shuffle, bool | np.bool_):
+            raise ValueError(f"shuffle must be True or False, got {self.shuffle!r}")
+        return check_random_state(self.random_state).permutation(n) if self.shuffle else None
 
     def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
         """Checked weights; ``some``: not all may be zero (in a chunk of a stream they may)."""
@@ -186,6 +200,9 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     Args:
         learner: the algorithm, for example ``NOGD(budget=200)``; by default ``NewtonMixture()``, which needs no tuning.
+        shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
+            ``predict_then_learn`` are for streams, and always learn rows as they come.
+        random_state: of that order, as in scikit-learn; the default gives the same model every time.
 
     Attributes:
         learner_: the learner at work. n_features_in_, feature_names_in_: as in scikit-learn. nbytes_: bytes of state.
@@ -198,12 +215,15 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
     """
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything, then learn the rows in order, once."""
+        """Forget everything, then learn the rows once, as a set: in a random order (see ``shuffle``)."""
         with Transaction(self):
             rows = self._new_rows(X)
             targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
             self._start(rows, 1, regression=True)
-            self.learner_.run(rows, targets, weights)
+            order = self._order(rows.n)
+            if order is not None:
+                rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
+            _named(order, lambda: self.learner_.run(rows, targets, weights))
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -247,6 +267,23 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
         return targets
 
 
+def _taken(rows: Any, order: Array) -> Any:
+    """The rows in another order."""
+    return as_rows(as_arrays(rows)[order])
+
+
+def _taken_weights(weights: Array | None, order: Array) -> Array | None:
+    return None if weights is None else weights[order]
+
+
+def _named(order: Array | None, run: Callable[[], Array]) -> None:
+    """Run; an error that names a row names it by its place in what the caller gave."""
+    try:
+        run()
+    except (CapacityError, ScoreOverflowError) as error:
+        raise error if order is None else error.moved(int(order[error.row]) - error.row) from None
+
+
 def _one_dimension(y: Any) -> Array | None:
     """A list or an array of one dimension as an array, without scikit-learn's checks; None if it needs them."""
     if type(y) is list:
@@ -278,6 +315,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     Args:
         learner: the algorithm, for example ``BOGD(budget=100)``; by default ``NewtonMixture()``, which needs no tuning.
+        shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
+            ``predict_then_learn`` are for streams, and always learn rows as they come.
+        random_state: of that order, as in scikit-learn; the default gives the same model every time.
 
     Attributes:
         classes_: the classes known, sorted. learner_: the learner at work. n_features_in_, feature_names_in_: as in
@@ -299,7 +339,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything, then learn the rows in order, once."""
+        """Forget everything, then learn the rows once, as a set: in a random order (see ``shuffle``)."""
         with Transaction(self):
             rows = self._new_rows(X)
             labels = self._labels(y, rows)
@@ -307,7 +347,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             classes, codes = np.unique(labels, return_inverse=True)
             self._start(rows, outputs_of(len(classes)), regression=False)
             self.classes_, self._open = classes, False
-            self._run(rows, codes, weights)
+            order = self._order(rows.n)
+            if order is not None:
+                rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
+            _named(order, lambda: self._run(rows, codes, weights))
         return self
 
     def partial_fit(

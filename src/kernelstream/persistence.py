@@ -44,6 +44,7 @@ MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
 
 _KEY = "kernelstream"
+_FIT = ("shuffle", "random_state")  # parameters of the estimators beside the learner
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
@@ -125,6 +126,7 @@ def pack(model: Model, note: Any = None) -> bytes:
         "learner": name,
         "parameters": {key: _encode(value, f"{name}'s {key}") for key, value in parameters.items()},
         "features": int(model.n_features_in_),
+        "fit": _encode_fit(model),
         "note": note,
     }
     if hasattr(model, "feature_names_in_"):
@@ -297,7 +299,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     learner.restore({key: array.copy() for key, array in arrays.items()})
     if not _same(learner.state(), arrays):
         raise ModelFileError(f"its arrays are not those of a {record['learner']} with these hyper-parameters")
-    model: Model = estimator(None if record["default"] is True else clone(learner))
+    fit = {key: _decode(value) for key, value in record.get("fit", {}).items() if key in _FIT}
+    model: Model = estimator(None if record["default"] is True else clone(learner), **fit)
     model.learner_ = learner
     model.n_features_in_ = int(shape[0])
     if "feature_names" in record:
@@ -390,6 +393,14 @@ def _decode(value: Any) -> Any:
         kind = _known(_OBJECTS, value["object"], "kernel or loss")
         return kind(**{key: _decode(entry) for key, entry in value["parameters"].items()})
     raise ModelFileError(f"a hyper-parameter is {value!r}, which is nothing known")
+
+
+def _encode_fit(model: Model) -> Record:
+    """The estimator's own parameters; of a random generator nothing is kept, and a loaded model has the default's."""
+    given = {key: getattr(model, key) for key in _FIT}
+    if not isinstance(given["random_state"], numbers.Integral | None):
+        del given["random_state"]
+    return {key: _encode(value, key) for key, value in given.items()}
 
 
 def _encode_classes(classes: NDArray[Any]) -> Record:
