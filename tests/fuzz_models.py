@@ -326,7 +326,9 @@ def main():
             )
 
     tally = fuzz(arguments.count, arguments.seed, files, told)
-    print(f"{arguments.count:,} mutations of {len(files)} files of {len(learners.registered(plugins=False))} learners:")
+    print(
+        f"{arguments.count:,} mutations of {len(files)} files of {len(learners.registered(plugins=False))} learners:"
+    )
     for what, times in tally.most_common():
         print(f"{times:9,}  {what}")
 

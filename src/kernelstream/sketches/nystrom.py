@@ -1,4 +1,4 @@
-"""The Nystrom approximation and its better, dearer relative.
+"""The Nystrom approximation, and the modified one, which is better and costs more.
 
 With C = K(:, M) the columns of the kernel matrix at the landmarks M, and W = K(M, M):
 
