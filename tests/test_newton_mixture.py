@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +19,11 @@ from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
 from oracles.newton_mixture import NewtonMixture as Oracle
 
+ROOT = Path(__file__).parent.parent
+DOCUMENT = ROOT / "docs/default.md"
+NEVER = ("next_rebuild", 2**63 - 1)  # what that number may be
 OUTPUTS = {"two": 1, "three": 3, "regression": 1}
 each_task = pytest.mark.parametrize("task", OUTPUTS)
-LEARNT, AGE, RECENT_AGE, PENDING, WINDOW_NEXT, WINDOW_ROUNDS = 0, 1, 4, 5, 9, 10  # of the state's counters
 
 
 def stream(task, n=560, d=3, seed=0, change=250):
@@ -120,17 +124,16 @@ def test_pieces_give_the_same_bits(task, d):
 # ---- closed forms ----
 
 
-def squash(z):
+def soft_clip(z):
     return z / (1 + np.abs(z) / 4)
 
 
 def kernel(state, memory, A, B):
-    gamma = state["numbers"][5 if memory == "lasting" else 6]
-    return np.exp(-gamma * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+    return np.exp(-state[f"{memory}_gamma"] * ((A[:, None] - B[None]) ** 2).sum(axis=2))
 
 
 def scaled(state, memory, X):
-    return squash((X - state[f"{memory}_centre"]) * state[f"{memory}_scale"])
+    return soft_clip((X - state[f"{memory}_centre"]) * state[f"{memory}_scale"])
 
 
 def moved(state, memory, X):
@@ -146,11 +149,10 @@ def features(state, memory, X):
 
 def covariance(state, name):
     """With the rounds pending."""
-    pending = int(state["counters"][PENDING])
+    pending = int(state["pending"][0])
     V, c = state[f"{name}_pending"][:pending], state[f"{name}_coefficients"][:pending]
-    remains = state["numbers"][10] if name == "recent" else 1.0
-    assert remains == 1.0 or name == "recent"
-    return state[f"{name}_covariance"] * remains - V.T @ np.diag(c) @ V
+    decay = state["recent_decay"] if name == "recent" else 1.0
+    return state[f"{name}_covariance"] * decay - V.T @ np.diag(c) @ V
 
 
 @pytest.mark.parametrize("n", [300, 4003])
@@ -163,17 +165,17 @@ def test_squared_loss_is_ridge_regression(task, n):
     learner = started(task, 4)
     learner.run(as_rows(X), y, w)
     state = learner.state()
-    assert state["counters"][AGE] == state["counters"][LEARNT] == np.count_nonzero(w)  # no restart
+    assert state["lasting_age"] == state["learnt"] == np.count_nonzero(w)  # no restart
     regression = task == "regression"
-    Y = (y[:, None] - state["numbers"][0]) / state["numbers"][1] if regression else y[:, None]
+    Y = (y[:, None] - state["target_centre"]) / state["target_spread"] if regression else y[:, None]
     Y = np.where(np.arange(3) == Y, 1.0, -1.0) if task == "three" else Y
     spread = 3.0 if regression else 10.0
     for name, columns, prior in (
-        ("loose", slice(None), [*[1.0 if regression else 10.0] * 12, 1.0, *[spread / 4] * 4]),
+        ("least_squares", slice(None), [*[1.0 if regression else 10.0] * 12, 1.0, *[spread / 4] * 4]),
         ("linear", slice(12, None), [1.0, *[30 / 4] * 4]),
         ("lasting", slice(None), [*[30.0] * 12, 1.0, *[90 / 4] * 4]),
     ):
-        if name != "loose" and not regression:
+        if name != "least_squares" and not regression:
             continue
         F = features(state, "lasting", X)[:, columns]
         H = F.T @ (w[:, None] * F) + np.diag(1 / np.array(prior))
@@ -214,7 +216,7 @@ def test_the_window_is_kernel_ridge_regression_on_the_last_rows(repeats):
         learner.run(as_rows(X[at:n]), y[at:n], w[at:n])
         at = n
         state = learner.state()
-        first = int(state["counters"][WINDOW_NEXT])
+        first = int(state["window_next"][0])
         order = (first + np.arange(50)) % 50
         Z = moved(state, "recent", X[n - 50 : n])
         np.testing.assert_allclose(state["window_points"][order], Z, atol=1e-12)
@@ -223,7 +225,7 @@ def test_the_window_is_kernel_ridge_regression_on_the_last_rows(repeats):
         np.testing.assert_allclose(got, np.linalg.inv(K), rtol=1e-7, atol=1e-7)
         want = np.where(np.arange(3) == y[n - 50 : n, None], 1.0, -1.0)
         np.testing.assert_array_equal(state["window_targets"][order], want)
-        renewed = max(renewed, int(state["counters"][WINDOW_ROUNDS]))
+        renewed = max(renewed, int(state["window_rounds"][0]))
     assert renewed > 1024
 
 
@@ -242,15 +244,15 @@ def test_fixed_share_keeps_its_bound(sequence):
             y = int(rng.integers(3))
         if sequence == "good experts in turn":
             logits[t // 500 % 5, y] += 8
-        ours -= math.log(aggregate.forecast(logits)[y] + aggregate.LEAST)
+        ours -= math.log(aggregate.forecast(logits)[y] + aggregate.LEAST_LIKELIHOOD)
         theirs.append(aggregate.losses(logits, y))
         aggregate.learn(logits, y, 1.0)
-    losses, least = np.array(theirs), aggregate.even.min()
-    assert ours <= losses.sum(axis=0).min() - math.log(least) + aggregate.SHARE * rounds
+    losses, least = np.array(theirs), aggregate.start_shares.min()
+    assert ours <= losses.sum(axis=0).min() - math.log(least) + aggregate.SHARED * rounds
     for length in (100, 500):  # the best candidate of each stretch, in turn
         stretches = losses.reshape(-1, length, K).sum(axis=1)
         switches = np.count_nonzero(np.diff(stretches.argmin(axis=1)))
-        price = -math.log(least) - switches * math.log(least * aggregate.SHARE) + aggregate.SHARE * rounds
+        price = -math.log(least) - switches * math.log(least * aggregate.SHARED) + aggregate.SHARED * rounds
         assert ours <= stretches.min(axis=1).sum() + price
 
 
@@ -388,9 +390,9 @@ def test_a_new_class_leaves_what_was_learnt(d):
     if d == 40:
         is_as_rebuilt(learner)
     else:
-        w = before["loose_weights"][:, 0]
-        np.testing.assert_array_equal(after["loose_weights"][:, [0, 2]], np.stack([-w, w], axis=1))
-        np.testing.assert_array_equal(after["loose_weights"][:, 1], -1.0 * (np.arange(len(w)) == 12))
+        w = before["least_squares_weights"][:, 0]
+        np.testing.assert_array_equal(after["least_squares_weights"][:, [0, 2]], np.stack([-w, w], axis=1))
+        np.testing.assert_array_equal(after["least_squares_weights"][:, 1], -1.0 * (np.arange(len(w)) == 12))
         w = before["lasting_weights"][:, 0] / 2
         np.testing.assert_array_equal(after["lasting_weights"], np.stack([-w, 0 * w, w], axis=1))
         sides = before["window_targets"][:, 0]
@@ -478,7 +480,9 @@ def test_weights_of_any_size(weight, d):
         for w in (np.full(1500, weight), np.where(rng.random(1500) < 0.1, weight, 1.0)):
             learner = started(task, d)
             assert np.abs(learner.run(as_rows(X), y, w)).max() < 1e3
-            values = [np.linalg.eigvalsh(covariance(learner.state(), name)) for name in ("lasting", "loose")]
+            values = [
+                np.linalg.eigvalsh(covariance(learner.state(), name)) for name in ("lasting", "least_squares")
+            ]
             assert min(v[0] for v in values) > 0
 
 
@@ -603,19 +607,22 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
                 broken = array.copy()
                 broken.flat[array.size // 2] = value
                 bad.append({name: broken})
-    for i in range(len(good["counters"])):
-        for value in (-1, 2**63 - 1):
-            counters = good["counters"].copy()
-            counters[i] = value
-            if (i, value) not in (
-                (2, 2**63 - 1),
-                (len(counters) - 1, -1),
-            ):  # `next` may be never, `last` no class
-                bad.append({"counters": counters})
-    for i, value in ((1, 0.0), (1, -1.0), (5, -1.0), (7, 0.0), (8, 0.0), (10, 0.0), (10, 2.0), (11, 0.5)):
-        numbers = good["numbers"].copy()
-        numbers[i] = value
-        bad.append({"numbers": numbers})
+    counts = {name for name in good.keys() - {"shape"} if good[name].dtype.kind == "i"}
+    assert len(counts) == 12
+    bad += [
+        {name: np.array([value])} for name in counts for value in (-2, 2**63 - 1) if (name, value) != NEVER
+    ]
+    bad += [{name: np.array([-1])} for name in counts - {"labels_last"}]  # no label yet
+    bad += [
+        {f"{what}_gamma": np.array([value])}
+        for what in ("lasting", "recent", "window")
+        for value in (0.0, -1.0)
+    ]
+    for name, value in (
+        *(("target_spread", 0.0), ("target_spread", -1.0), ("noise", 0.0), ("recent_decay", 0.0)),
+        *(("recent_decay", 2.0), ("lasting_varying", 0.5), ("recent_varying", 0.5)),
+    ):
+        bad.append({name: np.array([value])})
     bad.append({"kept_weights": -good["kept_weights"]})
     if task == "three":
         bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
@@ -627,3 +634,33 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
             learner.restore({k: v for k, v in good.items() if k != name})
     for name, array in learner.state().items():
         assert array.tobytes() == good[name].tobytes()
+
+
+# ---- the documentation ----
+
+
+def test_the_table_of_the_documentation_names_what_is_there():
+    """Each file, symbol and constant is in the code, and the state's names are all of them and no others."""
+    table = [line.split("|")[1:-1] for line in DOCUMENT.read_text().splitlines() if line.count("|") == 6][2:]
+    named = set()
+    for _, file, symbols, constants, state in table:
+        name = re.findall(r"`(.+?)`", file)[0]
+        source = (ROOT / "src" / ("core" if name.endswith("hpp") else "kernelstream") / name).read_text()
+        python = (ROOT / "src/kernelstream/learners/newton_mixture.py").read_text()
+        mixture = (ROOT / "src/core/mixture.hpp").read_text()
+        for symbol in re.findall(r"`(.+?)`", symbols):
+            last = re.split(r"::|\.", symbol)[-1]
+            assert re.search(rf"\b{last}\b", mixture if symbol.startswith("Mixture::") else source), symbol
+        for constant in re.findall(r"`(.+?)`", constants):
+            assert re.search(rf"\b{constant}\b", python if constant.isupper() else source), constant
+        names = re.findall(r"`(.+?)`", state)
+        for one in (
+            names
+        ):  # "lasting_weights and so on": of all Newton experts; "recent_...": as for the lasting memory
+            named.add(one)
+            if "recent_..." in names and one.startswith("lasting_"):
+                named.add(one.replace("lasting_", "recent_"))
+            if "and so on" in state and one.startswith("lasting_"):
+                named |= {one.replace("lasting", expert) for expert in ("least_squares", "recent", "linear")}
+    states = started("two", 3).state().keys() | started("two", 40).state().keys()
+    assert named - {"recent_...", "learner.state()"} == states - {"shape"}

@@ -29,11 +29,12 @@ from kernelstream import (
     learners,
     persistence,
 )
-from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, NOLANA, OKS, OKSSIL
+from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, NOLANA, OKS, OKSSIL, newton_mixture
 from kernelstream.losses import EpsilonInsensitive, Huber
 
 NAMES = [name for name in learners.__all__ if name != "Learner"]
 GOLDEN = Path(__file__).parent / "golden" / "model-format-1.safetensors"
+GOLDEN_MIXTURE = GOLDEN.with_name("newton-mixture-format-1.safetensors")
 
 
 def trained(learner=None, classes=2, rows=200, dtype=np.float64):
@@ -300,9 +301,9 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_newer_formats_are_refused():
     def change(record, arrays):
-        record["format"] = 2
+        record["format"] = 3
 
-    assert "its format is 2, this version of kernelstream reads 1 to 1: upgrade" in refusal(
+    assert "its format is 3, this version of kernelstream reads 1 to 2: upgrade" in refusal(
         edited(trained(), change)
     )
 
@@ -427,3 +428,48 @@ def test_a_file_of_format_1_loads():
     np.testing.assert_allclose(model.decision_function(X), expected["scores"], rtol=1e-12)
     assert model.predict(X).tolist() == expected["labels"]
     assert use(GOLDEN.read_bytes()) == "loaded and learnt"
+
+
+def test_a_default_model_of_format_1_loads_and_goes_on():
+    """Every number of the file is in the model, under its name of today, and the model predicts and learns as it did."""
+    model = kernelstream.load(GOLDEN_MIXTURE)
+    _, old = persistence._open(GOLDEN_MIXTURE.read_bytes())
+    state = model.learner_.state()
+    assert sum(array.size for array in state.values()) == sum(array.size for array in old.values())
+    for name, array in old.items():
+        if name in ("numbers", "counters"):
+            names = getattr(newton_mixture, f"FORMAT_1_{name.upper()}")
+            assert np.concatenate([state[new] for new in names]).tobytes() == array.tobytes()
+        else:
+            new = name.replace("loose_", "least_squares_").replace("echo_stays", "labels_repeats")
+            new = (
+                new.replace("echo_leaves", "labels_changes")
+                .replace("echo_", "labels_")
+                .replace("stacks", "stack_weights")
+            )
+            assert state[new].tobytes() == array.tobytes(), name
+    expected = json.loads(GOLDEN_MIXTURE.with_suffix(".json").read_text())
+    X, y = np.array(expected["X"]), np.array(expected["y"])
+    np.testing.assert_allclose(model.decision_function(X), expected["scores"], rtol=1e-10)
+    assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
+    np.testing.assert_allclose(model.decision_function(X), expected["scores_after"], rtol=1e-9, atol=1e-9)
+    again, _ = persistence.unpack(persistence.pack(model))
+    assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+
+
+def test_hostile_files_of_format_1_are_refused():
+    def old(change):
+        record, arrays = persistence._open(GOLDEN_MIXTURE.read_bytes())
+        change(arrays)
+        return sealed(record, arrays)
+
+    for change in (
+        lambda a: a.pop("counters"),
+        lambda a: a.update(numbers=a["numbers"][:-1].copy()),
+        lambda a: a.update(counters=np.append(a["counters"], 0)),
+        lambda a: a.update(counters=a["counters"][None].copy()),
+        lambda a: a.update(numbers=-a["numbers"]),
+        lambda a: a.update(learnt=np.array([3])),
+        lambda a: a.pop("loose_weights"),
+    ):
+        refusal(old(change))

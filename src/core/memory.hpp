@@ -10,7 +10,7 @@
 namespace KS_MODULE {
 
 // z -> z / (1 + |z| / 4): the identity near 0, bounded by 4, so that no outlier of a feature rules the rest.
-inline double squash(double z) {
+inline double soft_clip(double z) {
   z = std::min(std::max(z, -1e300), 1e300);
   return z / (1 + std::abs(z) / 4);
 }
@@ -18,9 +18,9 @@ inline double squash(double z) {
 // Scaled rows and their Nystrom features: L^-1 k(landmarks, z), K = L L^T.
 class Memory {
  public:
-  Array<double> centre, scale, zero;           // a feature x becomes squash((x - centre) scale), 0 before the first rebuild; zero:
+  Array<double> centre, scale, zero;           // a feature x becomes soft_clip((x - centre) scale), 0 before the first rebuild; zero:
                                                // what 0 becomes
-  double active = 1;                           // features that vary: the linear part's prior variance is shared by them
+  double varying = 1;                          // features that vary: the linear part's prior variance is shared by them
   Points<double> landmarks;
   Panel<double> whitening;
 
@@ -59,10 +59,10 @@ class Memory {
   void settle() {
     moved_.clear();
     for (size_t d = 0; d < size_t(landmarks.panel.width()); ++d)
-      if ((zero[d] = squash(-centre[d] * scale[d])) != 0) moved_.push_back(int64_t(d));
+      if ((zero[d] = soft_clip(-centre[d] * scale[d])) != 0) moved_.push_back(int64_t(d));
   }
 
-  // Calls visit(column, squash((x - centre) scale)) for every feature of scaled row r but zeros, columns increasing.
+  // Calls visit(column, soft_clip((x - centre) scale)) for every feature of scaled row r but zeros, columns increasing.
   template <class F> void each(const Rows<double>& z, int64_t r, F visit) const {
     auto next = moved_.begin();
     z.each(r, [&](int64_t d, double v) {
@@ -73,7 +73,7 @@ class Memory {
     for (; next != moved_.end(); ++next) visit(*next, zero[size_t(*next)]);
   }
 
-  double scaled(double x, int64_t d) const { return squash((x - centre[size_t(d)]) * scale[size_t(d)]) - zero[size_t(d)]; }
+  double scaled(double x, int64_t d) const { return soft_clip((x - centre[size_t(d)]) * scale[size_t(d)]) - zero[size_t(d)]; }
 
   // out[r * stride ...]: slots() features of each row.
   void features(const Rows<double>& z, double* out, int64_t stride) {

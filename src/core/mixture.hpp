@@ -3,8 +3,9 @@
 // What the aggregation sees of an expert, in classification: its score as the logit of the class (of class 1 against 0 where there
 // is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit.
 //
-// Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops as
-// `due` when that is to be done again. Everything is double, whatever the rows are.
+// Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops when a
+// memory is `due`, that is to be rebuilt. Everything is double, whatever the rows are. docs/default.md says where each of its
+// paragraphs is in the code; the state's arrays and numbers are named in mixture_state.hpp.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -13,9 +14,10 @@
 
 #include "aggregate.hpp"
 #include "diagonal.hpp"
-#include "echo.hpp"
 #include "expansion.hpp"
+#include "labels.hpp"
 #include "memory.hpp"
+#include "names.hpp"
 #include "newton.hpp"
 #include "window.hpp"
 
@@ -23,68 +25,82 @@ namespace KS_MODULE {
 
 template <class T> class Mixture {
  public:
-  enum Expert { kLong, kLoose, kShort, kLinear, kWindow, kEcho, kExperts };
-  enum Due { kDueLong = 1, kDueShort = 2 };
-  static constexpr double kAlarm = 64, kSlack = 0.01, kUncovered = 0.75, kSquaredLogit = 4, kLogit = 15;
+  // The lasting memory is due when the CUSUM of its losses less the recent one's, less kCusumSlack per round, is above kCusumLimit
+  // after at least kCusumRounds rounds; the recent one when its coverage is below kLeastCoverage of what it was.
+  static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
+  static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
+  static constexpr double kSquaredLogit = 4, kLogit = 15;
   static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max(), kFewest = 32;
 
   Settings set;
-  int64_t tail, capacity, m;                   // features beside the kernel's; rows kept; features of an expert
+  int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
   bool wide;                                   // no covariance over the inputs
-  Memory lasting, recent;
-  Newton newtons[4];
-  Diagonal diagonal;
+  Memory memories[MemoryKind::count];
+  Newton newtons[Expert::newtons];
+  Diagonal diagonal;                           // the linear expert of wide rows, in place of its Newton
   Window window;
-  Echo echo;
+  Labels labels;
   Aggregate aggregate;
-  Array<double> kept, kept_targets, kept_weights;  // a ring of the last rows learnt
-  double centre = 0, spread = 1;               // targets of a regression are learnt as (y - centre) / spread
-  double alarm = 0, covered = 0, covers = 0;   // CUSUM; the recent memory's mean |phi|^2, at its start and now
-  int64_t learnt = 0, age = 0, next = 2, rising = 0, recent_age = 0, due = 0;
-  // learnt: rows; age: rows since the lasting memory began; next: its age at the next rebuild; rising: rows since alarm was 0
+  Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
+  double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
+  double cusum = 0;
+  double coverage_start = 0, coverage = 0;     // mean |phi|^2 of the recent memory, over its first `budget` rows and now
+  int64_t learnt = 0;                          // rows
+  int64_t lasting_age = 0, recent_age = 0;     // rows since the memory began
+  int64_t cusum_age = 0;                       // rows since the CUSUM was 0
+  int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
+  MemorySet due;
 
-  Mixture(Settings s, int64_t window_size, int64_t kept_rows)
-      : set(std::move(s)), wide(set.width > 3 * set.budget), lasting(set.width, set.budget), recent(set.width, set.budget),
-        window(window_size, set.width, set.outputs), echo(classes()), aggregate(kExperts, kWindow, classes(), set.regression) {
-    tail = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
-    m = lasting.slots() + tail;
-    capacity = kept_rows;
-    kept = Array<double>(size_t(capacity * set.width));
+  Mixture(Settings s, int64_t window_size, int64_t capacity_)
+      : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
+        window(window_size, set.width, set.outputs), labels(classes()),
+        aggregate(Expert::count, Expert::window, classes(), set.regression) {
+    extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
+    m = slots() + extra;
+    capacity = capacity_;
+    kept_rows = Array<double>(size_t(capacity * set.width));
     kept_targets = Array<double>(size_t(capacity));
     kept_weights = Array<double>(size_t(capacity));
     auto loss = set.regression ? NewtonLoss::squared : NewtonLoss::logistic;
-    for (int e = 0; e < 4; ++e)
-      if (e != kLinear || !wide)
-        newtons[e] = Newton(e == kLinear ? tail : m, set.outputs, e == kLoose ? NewtonLoss::squared : loss, e == kShort ? 0.999 : 1);
+    for (int e = 0; e < Expert::newtons; ++e)
+      if (e != Expert::linear || !wide)
+        newtons[e] = Newton(e == Expert::linear ? extra : m, set.outputs, e == Expert::least_squares ? NewtonLoss::squared : loss,
+                            e == Expert::recent ? 0.999 : 1);
     set_priors();
     for (Newton& newton : newtons)
       if (newton.m) newton.reset();
     if (wide) diagonal = Diagonal(set.width, set.outputs);
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
-    if (!window.size) aggregate.only(((1 << aggregate.candidates()) - 1) & ~(1 << kWindow));
-    z_.resize(size_t(kExperts * classes()));
-    raw_.resize(size_t(kExperts * set.outputs));
+    if (!window.size) {
+      std::vector<bool> included(size_t(aggregate.candidates()), true);
+      included[Expert::window] = false;
+      aggregate.only(included);
+    }
+    z_.resize(size_t(Expert::count * classes()));
+    raw_.resize(size_t(Expert::count * set.outputs));
   }
 
   // Prior variances: of each kernel feature, of the bias (1), and of the linear part, shared by the features that vary (1 for each
   // linear score of wide rows). In regression the experts differ in how smooth they expect the function to be.
   void set_priors() {
-    double kernel[4] = {set.regression ? 30.0 : 10.0, set.regression ? 1.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
-    double linear[4] = {set.regression ? 90.0 : 30.0, set.regression ? 3.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
-    for (int e = 0; e < 4; ++e) {
+    double kernel[Expert::newtons] = {set.regression ? 30.0 : 10.0, set.regression ? 1.0 : 10.0, set.regression ? 30.0 : 10.0, 0};
+    double linear[Expert::newtons] = {set.regression ? 90.0 : 30.0, set.regression ? 3.0 : 10.0, set.regression ? 90.0 : 30.0, 30.0};
+    for (int e = 0; e < Expert::newtons; ++e) {
       if (!newtons[e].m) continue;
       double* prior = newtons[e].prior.data();
-      if (e != kLinear) prior = std::fill_n(prior, set.budget, kernel[e]) + (lasting.slots() - set.budget);
+      if (e != Expert::linear) prior = std::fill_n(prior, set.budget, kernel[e]) + (slots() - set.budget);
       *prior++ = 1;
-      std::fill_n(prior, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / (e == kShort ? recent : lasting).active);
+      std::fill_n(prior, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
     }
   }
 
+  int64_t slots() const { return memories[0].slots(); }  // kernel features, padded
+
   size_t nbytes() const {
-    size_t total = lasting.nbytes() + recent.nbytes() + diagonal.nbytes() + window.nbytes() + echo.nbytes() + kept.nbytes() +
-                   kept_targets.nbytes() + kept_weights.nbytes();
+    size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
+                   kept_weights.nbytes();
+    for (const Memory& memory : memories) total += memory.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
     return total;
@@ -93,7 +109,7 @@ template <class T> class Mixture {
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; i += kBlock) {
       int64_t n = std::min(kBlock, rows.n - i);
-      measure(rows, i, n, kDueLong | kDueShort);
+      measure(rows, i, n, MemorySet::all());
       for (int64_t r = 0; r < n; ++r) forecast(r, out + (i + r) * set.outputs);
     }
   }
@@ -101,9 +117,9 @@ template <class T> class Mixture {
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* weights, double* out, Stop& why) {
     why = Stop::done;
     for (int64_t i = from; i < rows.n;) {
-      int64_t n = std::min(kBlock - newtons[kLong].pending, rows.n - i);
-      measure(rows, i, n, kDueLong | kDueShort);
-      prepare(n, 0xF);
+      int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
+      measure(rows, i, n, MemorySet::all());
+      prepare(n, ExpertSet::all());
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
@@ -113,10 +129,11 @@ template <class T> class Mixture {
           why = Stop::not_finite;
           return i;
         }
-        learn(r, y, weight, 0x1F);
+        learn(r, y, weight, ExpertSet::all());
         keep(rows, i, targets[i], weight);
-        watch(r, y, weight);
-        if (due) {
+        learn_aggregation(y, weight);
+        check_memories(r);
+        if (!due.empty()) {
           why = Stop::due;
           return i + 1;
         }
@@ -127,23 +144,23 @@ template <class T> class Mixture {
 
   // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
   // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
-  void standardise(double centre_, double spread_) {
-    if (age <= 2)
+  void standardise(double centre, double spread) {
+    if (lasting_age <= 2)
       aggregate.restart();
     else
-      aggregate.noise = std::max(aggregate.noise * (spread / spread_) * (spread / spread_), Aggregate::kQuietest);
-    echo.value = (echo.value * spread + centre - centre_) / spread_;
-    centre = centre_;
-    spread = spread_;
+      aggregate.noise = std::max(aggregate.noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
+    labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
+    target_centre = centre;
+    target_spread = spread;
   }
 
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
-  void build(int64_t which, const double* centre_, const double* scale_, double active, const Rows<double>& points, double gamma,
-             const double* whitening) {
-    Memory& memory = which == kDueLong ? lasting : recent;
+  void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points,
+             double gamma, const double* whitening) {
+    Memory& memory = memories[which];
     int64_t n = points.n;
-    std::copy_n(centre_, set.width, memory.centre.data());
-    std::copy_n(scale_, set.width, memory.scale.data());
+    std::copy_n(centre, set.width, memory.centre.data());
+    std::copy_n(scale, set.width, memory.scale.data());
     memory.settle();
     memory.landmarks.kernel.gamma = gamma;
     memory.landmarks.count = 0;
@@ -152,40 +169,41 @@ template <class T> class Mixture {
       for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j < n ? whitening[i * n + j] : 0;
     for (Newton& newton : newtons)
       if (newton.pending) newton.flush();      // all stay in step
-    memory.active = active;
+    memory.varying = varying;
     set_priors();
-    if (which == kDueLong) {
-      newtons[kLong].reset();
-      newtons[kLoose].reset();
-      wide ? diagonal.reset() : newtons[kLinear].reset();
-      next = age >= capacity ? kNever : std::min(2 * std::max<int64_t>(age, 1), capacity);
-      alarm = 0;
-      rising = 0;
+    if (which == MemoryKind::lasting) {
+      newtons[Expert::lasting].reset();
+      newtons[Expert::least_squares].reset();
+      wide ? diagonal.reset() : newtons[Expert::linear].reset();
+      next_rebuild = lasting_age >= capacity ? kNever : std::min(2 * std::max<int64_t>(lasting_age, 1), capacity);
+      cusum = 0;
+      cusum_age = 0;
     } else {
-      newtons[kShort].reset();
+      newtons[Expert::recent].reset();
       window.reset(gamma);
       recent_age = 0;
-      covered = covers = 0;
+      coverage_start = coverage = 0;
     }
-    due &= ~which;
+    due.remove({which});
   }
 
   // Teaches the experts of a memory rows learnt before, the oldest first. `trial`: its first expert alone, by least squares, whose
   // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
   // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
   // one, sees its scores as they are by then.
-  double replay(int64_t which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
+  double replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
                 int64_t counted) {
-    Expert first = which == kDueLong ? kLong : kShort;
-    int experts = 1 << first;
-    if (!trial) experts |= which == kDueLong ? 1 << kLoose | 1 << kLinear : 1 << kWindow;
-    if (wide) experts |= which == kDueLong ? 1 << kLinear : 0;
+    bool lasting = which == MemoryKind::lasting;
+    Expert::Name first = lasting ? Expert::lasting : Expert::recent;
+    ExpertSet experts{first};
+    if (!trial) experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
+    if (wide && lasting) experts.add({Expert::linear});
     double total = 0;
     NewtonLoss usual = newtons[first].loss;
     if (trial) newtons[first].loss = NewtonLoss::squared;
     for (int64_t i = 0; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[first].pending, rows.n - i);
-      measure(rows, i, n, which);
+      measure(rows, i, n, {which});
       prepare(n, experts);
       for (int64_t r = 0; r < n; ++r, ++i) {
         double y = standard(targets[i]);
@@ -201,22 +219,26 @@ template <class T> class Mixture {
   }
 
  private:
+  static MemoryKind::Name memory_of(int expert) {
+    return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
+  }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
-  double standard(double y) const { return set.regression ? (y - centre) / spread : y; }
+  double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }
 
-  template <class U> void measure(const Rows<U>& rows, int64_t i, int64_t n, int64_t which) {
-    for (int64_t side : {int64_t(kDueLong), int64_t(kDueShort)}) {
-      Memory& memory = side == kDueLong ? lasting : recent;
-      Rows<double>& z = scaled_[side - 1];
-      if ((which & side) || (wide && side == kDueLong)) z = memory.scaled(rows, i, n);
-      if (!(which & side)) continue;
-      double* out = features_[side - 1].data();
+  // The rows as some memories scale them, and the features that the experts see; of wide rows always as the lasting one scales.
+  template <class U> void measure(const Rows<U>& rows, int64_t i, int64_t n, MemorySet which) {
+    for (int k = 0; k < MemoryKind::count; ++k) {
+      Memory& memory = memories[k];
+      Rows<double>& z = scaled_[k];
+      if (which.has(k) || (wide && k == MemoryKind::lasting)) z = memory.scaled(rows, i, n);
+      if (!which.has(k)) continue;
+      double* out = features_[k].data();
       memory.features(z, out, m);
       for (int64_t r = 0; r < n; ++r) {
-        double* x = out + r * m + memory.slots();
+        double* x = out + r * m + slots();
         *x++ = 1;
         if (wide) continue;                    // the linear expert's scores come here: see `consult`
         if (z.sparse()) std::copy_n(memory.zero.data(), set.width, x);
@@ -226,64 +248,65 @@ template <class T> class Mixture {
   }
 
   double* feature_row(int expert, int64_t r) {
-    double* row = features_[expert == kShort].data() + r * m;
-    return expert == kLinear ? row + lasting.slots() : row;
+    double* row = features_[memory_of(expert)].data() + r * m;
+    return expert == Expert::linear ? row + slots() : row;
   }
 
-  void prepare(int64_t n, int experts) {
-    for (int e = 0; e < 4; ++e)
-      if (!wide && (experts >> e & 1)) newtons[e].prepare(feature_row(e, 0), n, m, products_[e].data());
+  void prepare(int64_t n, ExpertSet experts) {
+    for (int e = 0; e < Expert::newtons; ++e)
+      if (!wide && experts.has(e)) newtons[e].prepare(feature_row(e, 0), n, m, products_[e].data());
   }
 
   // Scores of the experts asked for, into raw_.
-  void consult(int64_t r, int experts) {
+  void consult(int64_t r, ExpertSet experts) {
     double* f = raw_.data();
     if (wide) {
-      diagonal.score(lasting, scaled_[0], r, f + kLinear * set.outputs);
-      for (int e : {int(kLong), int(kShort)})
-        for (int64_t c = 0; c < set.outputs; ++c)
-          feature_row(e, r)[lasting.slots() + 1 + c] = std::min(std::max(f[kLinear * set.outputs + c], -8.0), 8.0);
+      double* linear = f + Expert::linear * set.outputs;
+      diagonal.score(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, linear);
+      for (int e : {Expert::lasting, Expert::recent})
+        for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[slots() + 1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
     }
-    for (int e = 0; e < 4; ++e)
-      if ((experts >> e & 1) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
-    if ((experts >> kWindow & 1) && window.size) window.score(scaled_[1], r, f + kWindow * set.outputs);
+    for (int e = 0; e < Expert::newtons; ++e)
+      if (experts.has(e) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
+    if (experts.has(Expert::window) && window.size) window.score(scaled_[MemoryKind::recent], r, f + Expert::window * set.outputs);
   }
 
   void forecast(int64_t r, double* out) {
-    consult(r, 0x1F);
+    consult(r, ExpertSet::all());
     int64_t C = classes();
-    for (int e = 0; e < kEcho; ++e)
+    for (int e = 0; e < Expert::labels; ++e)
       for (int64_t c = 0; c < C; ++c) {
         double f = set.outputs == C ? raw_[size_t(e * C + c)] : c ? raw_[size_t(e)] : 0;
-        if (!set.regression) f = std::min(std::max((e == kLoose || e == kWindow) ? kSquaredLogit * f : f, -kLogit), kLogit);
+        bool squared = e == Expert::least_squares || e == Expert::window;
+        if (!set.regression) f = std::min(std::max(squared ? kSquaredLogit * f : f, -kLogit), kLogit);
         z_[size_t(e * C + c)] = f;
       }
     if (set.regression)
-      z_[kEcho] = echo.value;
+      z_[Expert::labels] = labels.last_target;
     else
-      echo.score(z_.data() + kEcho * C);
+      labels.score(z_.data() + Expert::labels * C);
     const double* p = aggregate.forecast(z_.data());
     if (set.regression)
-      out[0] = p[0] * spread + centre;
+      out[0] = p[0] * target_spread + target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
   }
 
-  void learn(int64_t r, double y, double weight, int experts) {
+  void learn(int64_t r, double y, double weight, ExpertSet experts) {
     const double* f = raw_.data();
-    for (int e = 0; e < 4; ++e)
-      if ((experts >> e & 1) && newtons[e].m) {
+    for (int e = 0; e < Expert::newtons; ++e)
+      if (experts.has(e) && newtons[e].m) {
         if (wide) newtons[e].prepare(feature_row(e, r), 1, m, products_[e].data() + r * m);  // only now are they known
         newtons[e].learn(feature_row(e, r), products_[e].data() + r * newtons[e].m, f + e * set.outputs, y, weight);
       }
-    if (wide && (experts >> kLinear & 1)) {
-      slopes_.assign(f + kLinear * set.outputs, f + (kLinear + 1) * set.outputs);
+    if (wide && experts.has(Expert::linear)) {
+      slopes_.assign(f + Expert::linear * set.outputs, f + (Expert::linear + 1) * set.outputs);
       residuals(slopes_.data(), y, weight);
-      diagonal.learn(lasting, scaled_[0], r, slopes_.data());
+      diagonal.learn(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, slopes_.data());
     }
-    if ((experts >> kWindow & 1) && window.size) window.learn(scaled_[1], r, y, weight);
+    if (experts.has(Expert::window) && window.size) window.learn(scaled_[MemoryKind::recent], r, y, weight);
   }
 
   void residuals(double* f, double y, double weight) const {
@@ -309,42 +332,46 @@ template <class T> class Mixture {
 
   void keep(const Rows<T>& rows, int64_t i, double y, double weight) {
     int64_t slot = learnt++ % capacity;
-    double* to = kept.data() + slot * set.width;
+    double* to = kept_rows.data() + slot * set.width;
     if (rows.sparse()) std::fill_n(to, set.width, 0.0);
     rows.each(i, [&](int64_t d, T v) { to[d] = double(v); });
     kept_targets[size_t(slot)] = y;
     kept_weights[size_t(slot)] = weight;
   }
 
-  // Aggregates the round, and sees whether a memory has had its time.
-  void watch(int64_t r, double y, double weight) {
+  // The round's forecasts: what the aggregation, the labels expert and the CUSUM learn from them.
+  void learn_aggregation(double y, double weight) {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
-    double behind = aggregate.loss(kLong, label) - aggregate.loss(kShort, label);
+    double behind = aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
     if (set.regression)
-      echo.value = y;
+      labels.last_target = y;
     else
-      echo.learn(int64_t(label), weight);
-    ++age;
-    if (age == next) due |= age == learnt ? kDueLong | kDueShort : kDueLong;
-    // The lasting memory loses against the recent one for good: it begins again where that began.
-    alarm = std::max(0.0, alarm + behind - kSlack);
-    rising = alarm > 0 ? rising + 1 : 0;
-    if (alarm > kAlarm && rising >= kFewest && learnt > capacity) {
-      age = std::min(rising, capacity);
-      due |= kDueLong;
-    }
-    const double* phi = features_[1].data() + r * m;
-    double share = dot(phi, phi, size_t(recent.slots() / kLine<double>));
-    if (++recent_age <= set.budget)
-      covered = covers += (share - covers) / double(recent_age);
-    else
-      covers += (share - covers) / double(set.budget);
-    if (recent_age >= capacity && covers < kUncovered * covered) due |= kDueShort;
+      labels.learn(int64_t(label), weight);
+    cusum = std::max(0.0, cusum + behind - kCusumSlack);
+    cusum_age = cusum > 0 ? cusum_age + 1 : 0;
   }
 
-  Array<double> features_[2], products_[4];
-  Rows<double> scaled_[2];
+  // Whether a memory is due: the lasting one at certain ages, or because it loses against the recent one for good, and then it
+  // begins again where that began; the recent one because its landmarks no longer cover the rows.
+  void check_memories(int64_t r) {
+    ++lasting_age;
+    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
+    if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
+      lasting_age = std::min(cusum_age, capacity);
+      due.add({MemoryKind::lasting});
+    }
+    const double* phi = features_[MemoryKind::recent].data() + r * m;
+    double covered = dot(phi, phi, size_t(slots() / kLine<double>));
+    if (++recent_age <= set.budget)
+      coverage_start = coverage += (covered - coverage) / double(recent_age);
+    else
+      coverage += (covered - coverage) / double(set.budget);
+    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
+  }
+
+  Array<double> features_[MemoryKind::count], products_[Expert::newtons];
+  Rows<double> scaled_[MemoryKind::count];
   std::vector<double> z_, raw_, slopes_;
 };
 

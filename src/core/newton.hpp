@@ -38,11 +38,11 @@ enum class NewtonLoss { squared, logistic };
 class Newton {
  public:
   int64_t m = 0, outputs = 1, pending = 0;
-  double keep = 1, remains = 1;                // of the stored P after the pending rounds: keep^pending
+  double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
   Panel<double> covariance;
   Array<double> prior;
-  std::vector<Array<double>> weights;          // one an output
+  Array<double> weights;                       // outputs x m
   Array<double> vectors;                       // the v's of the block, and their coefficients
   Array<double> coefficients{size_t(kBlock)};
 
@@ -50,27 +50,25 @@ class Newton {
   // `features` is a whole number of lines; a feature with prior 0 is padding.
   Newton(int64_t features, int64_t outputs_, NewtonLoss loss_, double keep_)
       : m(features), outputs(outputs_), keep(keep_), loss(loss_), covariance(features, features), prior(size_t(features)),
-        vectors(size_t(kBlock * features)), gradient_(size_t(outputs_)),
-        scaled_(size_t(kBlock * features)) {
-    for (int64_t c = 0; c < outputs; ++c) weights.emplace_back(size_t(features));
-  }
+        weights(size_t(outputs_ * features)), vectors(size_t(kBlock * features)), gradient_(size_t(outputs_)),
+        scaled_(size_t(kBlock * features)) {}
 
   size_t nbytes() const {
-    return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.size() * weights[0].nbytes();
+    return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes();
   }
 
   void reset() {
     pending = 0;
-    remains = 1;
+    decay = 1;
     vectors.clear();
     coefficients.clear();
-    for (auto& w : weights) w.clear();
+    weights.clear();
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < m; ++j) covariance.at(i, j) = i == j ? prior[size_t(i)] : 0;
   }
 
   void score(const double* x, double* f) const {
-    for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights[size_t(c)].data(), x, lines());
+    for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights.data() + c * m, x, lines());
   }
 
   // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full.
@@ -87,16 +85,16 @@ class Newton {
     double shrink = 1;
     if (keep < 1) {
       shrink = std::sqrt(keep);
-      remains *= keep;
+      decay *= keep;
       for (int64_t j = 0; j < pending; ++j) coefficients[size_t(j)] *= keep;
-      for (auto& w : weights) scale(shrink, w.data(), lines());
+      for (int64_t c = 0; c < outputs; ++c) scale(shrink, weights.data() + c * m, lines());
     }
     double* v = vectors.data() + pending * m;
     for (size_t l = 0; l < lines(); ++l) {
       Line<double> p = Line<double>::at(product + l * kLine<double>), d = Line<double>::at(prior.data() + l * kLine<double>);
       Line<double> at = Line<double>::at(x + l * kLine<double>), to = Line<double>::zero();
-      d.apply([&](Vec<double> u) { return u * (1 - remains); });
-      p.apply([&](Vec<double> u) { return u * remains; });
+      d.apply([&](Vec<double> u) { return u * (1 - decay); });
+      p.apply([&](Vec<double> u) { return u * decay; });
       to.add_product(d, at);
       to.add(p);
       to.to(v + l * kLine<double>);
@@ -107,7 +105,7 @@ class Newton {
     }
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
-    for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights[size_t(c)].data(), lines());
+    for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());
     coefficients[size_t(pending)] = h * damp;
     if (++pending == kBlock) flush();
   }
@@ -125,17 +123,17 @@ class Newton {
         Line<double> acc[D];
         for (int u = 0; u < D; ++u) {
           acc[u] = Line<double>::at(covariance.line(t, d + u));
-          if (remains < 1) acc[u].apply([&](Vec<double> p) { return p * remains; });
+          if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
         }
         for (int64_t j = 0; j < pending; ++j)
           for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
         for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
       }
     }
-    if (remains < 1)
-      for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - remains) * prior[size_t(i)];
+    if (decay < 1)
+      for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
     pending = 0;
-    remains = 1;
+    decay = 1;
   }
 
  private:

@@ -38,8 +38,8 @@ Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 1
-"""The format written. A file of a higher one is refused; lower ones are read."""
+FORMAT = 2
+"""The format written. A file of a higher one is refused; lower ones are read. 2: the names in NewtonMixture's state."""
 
 MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
@@ -252,6 +252,8 @@ def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
     if not right or shape[2] != (classes is None) or shape[3] not in (4, 8) or shape[0] != record["features"]:
         raise ModelFileError("its arrays are not those of such a model")
     _check_size(learner, int(shape[0]), outputs, max_bytes)
+    if record["format"] < FORMAT:
+        arrays = learner.upgrade_state(arrays)
     learner.restore({key: array.copy() for key, array in arrays.items()})
     if not _same(learner.state(), arrays):
         raise ModelFileError(f"its arrays are not those of a {record['learner']} with these hyper-parameters")

@@ -370,10 +370,9 @@ def run_mixture(core, model, rows, targets, weights, step):
         scores[at : at + done] = part[:done]
         at += done
         assert why in ("done", "due")
-        assert (model.due != 0) == (why == "due")
-        for memory in (1, 2):
-            if model.due & memory:
-                rebuild(core, model, memory)
+        assert bool(model.due) == (why == "due")
+        for memory in model.due:
+            rebuild(core, model, memory)
     return scores
 
 
@@ -428,16 +427,16 @@ def test_mixture_refuses_what_does_not_fit(core):
         model.restore(state | {"kept_targets": np.full(20, 3.0)})
     for targets, weights in ((np.full(40, 3.0), np.ones(40)), (y, np.ones(39)), (y[:39], np.ones(40))):
         with pytest.raises(ValueError, match=r"range|shape"):
-            model.replay(1, rows, targets, weights, False, 0)
+            model.replay("lasting", rows, targets, weights, False, 0)
     for points, whitening in (
         (matrix(10, 5), np.eye(10)),
         (matrix(9, 4), np.eye(9)),
         (matrix(9, 5), np.eye(8)),
     ):
         with pytest.raises(ValueError, match="shape"):
-            model.build(1, np.zeros(5), np.ones(5), 1.0, dense(core, points), 1.0, whitening)
-    with pytest.raises(ValueError, match="shape"):
-        model.build(3, np.zeros(5), np.ones(5), 1.0, dense(core, X[:2]), 1.0, np.eye(2))
+            model.build("lasting", np.zeros(5), np.ones(5), 1.0, dense(core, points), 1.0, whitening)
+    with pytest.raises(ValueError, match="there is no middle"):
+        model.build("middle", np.zeros(5), np.ones(5), 1.0, dense(core, X[:2]), 1.0, np.eye(2))
     assert model.score(rows).tobytes() == before.tobytes()
 
 

@@ -15,7 +15,7 @@ from .kernels import Array
 Kept = list[tuple[Array, float, float]]
 
 
-def squash(z: Array) -> Array:
+def soft_clip(z: Array) -> Array:
     """The identity near 0, bounded by 4."""
     return z / (1 + np.abs(z) / 4)
 
@@ -54,7 +54,7 @@ class Newton:
         self.W = np.zeros((len(prior), outputs))
 
     def score(self, x: Array) -> Array:
-        """One score an output."""
+        """One score per output."""
         return self.W.T @ x
 
     def learn(self, x: Array, y: float, weight: float) -> None:
@@ -92,11 +92,11 @@ class Diagonal:
         self.squares = np.zeros(1 + width)
 
     def score(self, z: Array) -> Array:
-        """One score an output."""
+        """One score per output."""
         return self.W.T @ np.append(1.0, z)
 
     def learn(self, z: Array, residual: Array) -> None:
-        """residual: minus the slope of the loss, one an output."""
+        """residual: minus the slope of the loss, one per output."""
         x = np.append(1.0, z)
         self.squares += x**2 * np.sum(residual**2)
         seen = (self.squares > 0) & (x != 0)
@@ -109,7 +109,7 @@ class Memory:
 
     centre: Array
     scale: Array
-    active: float = 1.0
+    varying: float = 1.0
     landmarks: Array = field(default_factory=lambda: np.zeros((0, 0)))
     gamma: float = 1.0
 
@@ -118,17 +118,17 @@ class Memory:
         self.L = np.linalg.cholesky(K + 1e-3 * np.eye(len(K)))
 
     def scaled(self, x: Array) -> Array:
-        """The squashed row."""
-        return squash((x - self.centre) * self.scale)
+        """The scaled row."""
+        return soft_clip((x - self.centre) * self.scale)
 
     def phi(self, x: Array, budget: int) -> Array:
         """Nystrom features, as many as the budget."""
-        made = np.zeros(budget)
+        phi = np.zeros(budget)
         n = len(self.landmarks)
         if n:
             k = gaussian(self.landmarks, self.scaled(x)[None], self.gamma)[:, 0]
-            made[:n] = solve_triangular(self.L, k, lower=True)
-        return made
+            phi[:n] = solve_triangular(self.L, k, lower=True)
+        return phi
 
 
 def gaussian(A: Array, B: Array, gamma: float) -> Array:
@@ -139,26 +139,33 @@ def gaussian(A: Array, B: Array, gamma: float) -> Array:
 class Aggregate:
     """Fixed share over the experts and two stacks of them."""
 
-    SHARE, START, LEAST, KEEP, TAIL, LAST = 1e-3, 0.5, 1e-4, (1.0, 0.999), 4, 0.01
+    SHARED, STACK_PRIOR, LEAST_LIKELIHOOD, KEEP, HEAVY_TAILS, LABELS_SHARE = (
+        1e-3,
+        0.5,
+        1e-4,
+        (1.0, 0.999),
+        4,
+        0.01,
+    )
 
     def __init__(self, experts: int, regression: bool) -> None:
         self.E, self.regression = experts, regression
-        self.even = np.ones(experts + 2)
-        self.even[experts - 1] = self.LAST
-        self.even /= self.even.sum()
-        self.shares = self.even.copy()
+        self.start_shares = np.ones(experts + 2)
+        self.start_shares[experts - 1] = self.LABELS_SHARE
+        self.start_shares /= self.start_shares.sum()
+        self.shares = self.start_shares.copy()
         self.mean = np.append(
             np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0]
-        )  # window and echo begin with nothing
-        self.start = self.START * np.diag([*np.ones(experts - 1), self.LAST])
+        )  # window and labels begin with nothing
+        self.start = self.STACK_PRIOR * np.diag([*np.ones(experts - 1), self.LABELS_SHARE])
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds = 1.0, 0
 
     def candidates(self, z: Array) -> Array:
         """Probabilities or values of every candidate; z: experts x classes."""
-        made = np.vstack([z, *(w @ z for w in self.stacks)])
-        return made if self.regression else np.array([softmax(row) for row in made])
+        forecasts = np.vstack([z, *(w @ z for w in self.stacks)])
+        return forecasts if self.regression else np.array([softmax(row) for row in forecasts])
 
     def forecast(self, z: Array) -> Array:
         """The weighted mean."""
@@ -166,22 +173,25 @@ class Aggregate:
 
     def losses(self, z: Array, y: float) -> Array:
         """-log likelihood of each candidate, bounded."""
-        made = self.candidates(z)
+        forecasts = self.candidates(z)
         if self.regression:
-            return np.minimum((y - made[:, 0]) ** 2 / (2 * self.TAIL * self.noise), -math.log(self.LEAST))
-        return -np.log(np.maximum(made[:, int(y)], self.LEAST))
+            return np.minimum(
+                (y - forecasts[:, 0]) ** 2 / (2 * self.HEAVY_TAILS * self.noise),
+                -math.log(self.LEAST_LIKELIHOOD),
+            )
+        return -np.log(np.maximum(forecasts[:, int(y)], self.LEAST_LIKELIHOOD))
 
     def learn(self, z: Array, y: float, weight: float) -> None:
         """y: the class's number or the target. No row counts for more than one."""
         weight = min(weight, 1.0)
-        forecast, made = self.forecast(z), self.candidates(z)
+        forecast, forecasts = self.forecast(z), self.candidates(z)
         likelihood = np.exp(-weight * self.losses(z, y))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
-        self.shares = (1 - self.SHARE) * self.shares + self.SHARE * self.even
+        self.shares = (1 - self.SHARED) * self.shares + self.SHARED * self.start_shares
         for i, keep in enumerate(self.KEEP):
             self.P[i] = keep * self.P[i] + (1 - keep) * self.start
             self.stacks[i] = self.mean + math.sqrt(keep) * (self.stacks[i] - self.mean)
-            p = made[self.E + i]
+            p = forecasts[self.E + i]
             if self.regression:
                 g, h = z[:, 0], weight / self.noise
                 most = 3 * math.sqrt(self.noise)
@@ -198,11 +208,11 @@ class Aggregate:
             self.noise = max(self.noise, 1e-12)
 
 
-class Echo:
+class Labels:
     """How often a class follows itself, and the classes' recent frequencies."""
 
     def __init__(self, classes: int) -> None:
-        self.stays, self.leaves, self.frequency = np.zeros(classes), np.zeros(classes), np.zeros(classes)
+        self.repeats, self.changes, self.frequency = np.zeros(classes), np.zeros(classes), np.zeros(classes)
         self.last: int | None = None
 
     def logits(self) -> Array:
@@ -210,7 +220,7 @@ class Echo:
         p = self.frequency + 0.5
         if self.last is None:
             return np.log(p / p.sum())
-        staying = (self.stays[self.last] + 0.5) / (self.stays[self.last] + self.leaves[self.last] + 1)
+        staying = (self.repeats[self.last] + 0.5) / (self.repeats[self.last] + self.changes[self.last] + 1)
         p[self.last] = 0
         p *= (1 - staying) / p.sum()
         p[self.last] = staying
@@ -219,9 +229,9 @@ class Echo:
     def learn(self, y: int, weight: float) -> None:
         """One label."""
         if self.last is not None:
-            self.stays[self.last] *= 0.998
-            self.leaves[self.last] *= 0.998
-            (self.stays if y == self.last else self.leaves)[self.last] += min(weight, 1.0)
+            self.repeats[self.last] *= 0.998
+            self.changes[self.last] *= 0.998
+            (self.repeats if y == self.last else self.changes)[self.last] += min(weight, 1.0)
         self.frequency *= 0.998
         self.frequency[y] += min(weight, 1.0)
         self.last = y
@@ -238,14 +248,14 @@ class NewtonMixture(Learner):
         self.classes = 1 if regression else max(2, outputs)
         self.lasting = Memory(np.zeros(width), np.zeros(width))
         self.recent = Memory(np.zeros(width), np.zeros(width))
-        self.centre, self.spread = 0.0, 1.0
+        self.target_centre, self.target_spread = 0.0, 1.0
         self.kept: Kept = []
-        self.learnt = self.age = self.rising = self.recent_age = 0
-        self.next: float = 2
-        self.alarm = self.covered = self.covers = 0.0
+        self.learnt = self.lasting_age = self.cusum_age = self.recent_age = 0
+        self.next_rebuild: float = 2
+        self.cusum = self.coverage_start = self.coverage = 0.0
         self.events: list[tuple[int, str]] = []
         self.aggregate = Aggregate(6, regression)
-        self.echo, self.before = Echo(self.classes), 0.0
+        self.labels, self.last_target = Labels(self.classes), 0.0
         self.empty("lasting")
         self.empty("recent")
 
@@ -254,34 +264,34 @@ class NewtonMixture(Learner):
     def expert(self, name: str) -> Newton:
         """A new one."""
         kernel, linear = {
-            "long": (30.0, 90.0) if self.regression else (10.0, 30.0),
-            "loose": (1.0, 3.0) if self.regression else (10.0, 10.0),
-            "short": (30.0, 90.0) if self.regression else (10.0, 30.0),
+            "lasting": (30.0, 90.0) if self.regression else (10.0, 30.0),
+            "least_squares": (1.0, 3.0) if self.regression else (10.0, 10.0),
+            "recent": (30.0, 90.0) if self.regression else (10.0, 30.0),
             "linear": (0.0, 30.0),
         }[name]
-        memory = self.recent if name == "short" else self.lasting
-        tail = np.ones(self.outputs) if self.wide else np.full(self.width, linear / memory.active)
-        prior = np.concatenate([np.full(0 if name == "linear" else self.budget, kernel), [1.0], tail])
-        loss = "squared" if self.regression or name == "loose" else "logistic"
-        return Newton(prior, self.outputs, loss, 0.999 if name == "short" else 1.0)
+        memory = self.recent if name == "recent" else self.lasting
+        extra = np.ones(self.outputs) if self.wide else np.full(self.width, linear / memory.varying)
+        prior = np.concatenate([np.full(0 if name == "linear" else self.budget, kernel), [1.0], extra])
+        loss = "squared" if self.regression or name == "least_squares" else "logistic"
+        return Newton(prior, self.outputs, loss, 0.999 if name == "recent" else 1.0)
 
     def empty(self, which: str) -> None:
         """New experts of a memory."""
         if which == "lasting":
-            self.long, self.loose = self.expert("long"), self.expert("loose")
+            self.lasting_expert, self.least_squares = self.expert("lasting"), self.expert("least_squares")
             self.linear = Diagonal(self.width, self.outputs) if self.wide else self.expert("linear")
         else:
-            self.short = self.expert("short")
+            self.recent_expert = self.expert("recent")
             self.window: Kept = []
 
     def features(self, which: str, x: Array) -> Array:
         """What the Newton experts of a memory see."""
         memory = self.lasting if which == "lasting" else self.recent
         if self.wide:
-            tail = np.clip(self.linear.score(self.lasting.scaled(x)), -8, 8)
+            extra = np.clip(self.linear.score(self.lasting.scaled(x)), -8, 8)
         else:
-            tail = memory.scaled(x)
-        return np.concatenate([memory.phi(x, self.budget), [1.0], tail])
+            extra = memory.scaled(x)
+        return np.concatenate([memory.phi(x, self.budget), [1.0], extra])
 
     def window_score(self, x: Array) -> Array:
         """Kernel ridge regression on the last rows."""
@@ -300,9 +310,9 @@ class NewtonMixture(Learner):
         linear = self.lasting.scaled(x) if self.wide else lasting[self.budget :]
         return np.array(
             [
-                self.long.score(lasting),
-                self.loose.score(lasting),
-                self.short.score(self.features("recent", x)),
+                self.lasting_expert.score(lasting),
+                self.least_squares.score(lasting),
+                self.recent_expert.score(self.features("recent", x)),
                 self.linear.score(linear),
                 self.window_score(x),
             ]
@@ -312,27 +322,27 @@ class NewtonMixture(Learner):
         """Experts x classes, what the aggregation sees."""
         raw = self.raw(x)
         if self.regression:
-            return np.vstack([raw, [[self.before]]])
+            return np.vstack([raw, [[self.last_target]]])
         raw[[1, 4]] *= 4
         if self.outputs == 1:
             raw = np.hstack([np.zeros((5, 1)), raw])
-        return np.vstack([np.clip(raw, -15, 15), self.echo.logits()])
+        return np.vstack([np.clip(raw, -15, 15), self.labels.logits()])
 
     def score_one(self, x: Array) -> Array:
         p = self.aggregate.forecast(self.logits(x))
         if self.regression:
-            return p * self.spread + self.centre
+            return p * self.target_spread + self.target_centre
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
 
     def teach(self, which: str, x: Array, y: float, weight: float) -> None:
         """One row to all experts of a memory; y as the experts see it."""
         seen = self.features(which, x)
         if which == "recent":
-            self.short.learn(seen, y, weight)
+            self.recent_expert.learn(seen, y, weight)
             self.window = [*self.window, (x, y, weight)][-min(50, self.budget) :]
             return
-        self.long.learn(seen, y, weight)
-        self.loose.learn(seen, y, weight)
+        self.lasting_expert.learn(seen, y, weight)
+        self.least_squares.learn(seen, y, weight)
         self.teach_linear(x, y, weight)
 
     def teach_linear(self, x: Array, y: float, weight: float) -> None:
@@ -354,7 +364,7 @@ class NewtonMixture(Learner):
 
     def standard(self, y: float) -> float:
         """A target as the experts see it."""
-        return (y - self.centre) / self.spread if self.regression else y
+        return (y - self.target_centre) / self.target_spread if self.regression else y
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         w = min(w, 1e6)
@@ -364,32 +374,34 @@ class NewtonMixture(Learner):
         share = float(np.sum(self.recent.phi(x, self.budget) ** 2))
         recent = self.features("recent", x)
         self.teach("lasting", x, target, w)
-        self.short.learn(recent, target, w)  # the linear scores that it sees are those before the round
+        self.recent_expert.learn(
+            recent, target, w
+        )  # the linear scores that it sees are those before the round
         self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
         self.aggregate.learn(logits, label, w)
         if self.regression:
-            self.before = target
+            self.last_target = target
         else:
-            self.echo.learn(int(label), w)
+            self.labels.learn(int(label), w)
         self.kept = [*self.kept, (x, y, w)][-self.capacity :]
         self.learnt += 1
-        self.age += 1
+        self.lasting_age += 1
         due = set()
-        if self.age == self.next:
-            due = {"lasting", "recent"} if self.age == self.learnt else {"lasting"}
-        self.alarm = max(0.0, self.alarm + float(losses[0] - losses[2]) - 0.01)
-        self.rising = self.rising + 1 if self.alarm > 0 else 0
-        if self.alarm > 64 and self.rising >= 32 and self.learnt > self.capacity:
-            self.age = min(self.rising, self.capacity)
+        if self.lasting_age == self.next_rebuild:
+            due = {"lasting", "recent"} if self.lasting_age == self.learnt else {"lasting"}
+        self.cusum = max(0.0, self.cusum + float(losses[0] - losses[2]) - 0.01)
+        self.cusum_age = self.cusum_age + 1 if self.cusum > 0 else 0
+        if self.cusum > 64 and self.cusum_age >= 32 and self.learnt > self.capacity:
+            self.lasting_age = min(self.cusum_age, self.capacity)
             due.add("lasting")
             self.events.append((self.learnt, "restart"))
         self.recent_age += 1
         if self.recent_age <= self.budget:
-            self.covers += (share - self.covers) / self.recent_age
-            self.covered = self.covers
+            self.coverage += (share - self.coverage) / self.recent_age
+            self.coverage_start = self.coverage
         else:
-            self.covers += (share - self.covers) / self.budget
-        if self.recent_age >= self.capacity and self.covers < 0.75 * self.covered:
+            self.coverage += (share - self.coverage) / self.budget
+        if self.recent_age >= self.capacity and self.coverage < 0.75 * self.coverage_start:
             due.add("recent")
             self.events.append((self.learnt, "uncovered"))
         if due == {"lasting", "recent"} and self.regression:
@@ -402,20 +414,20 @@ class NewtonMixture(Learner):
 
     def standardise(self) -> None:
         """The scale of the targets from the rows kept."""
-        targets = np.array([y for _, y, _ in self.kept[-self.age :]])
-        before, last = self.spread, self.before * self.spread + self.centre
-        self.centre, self.spread = float(targets.mean()), float(targets.std())
-        if self.spread <= 1e-12 * abs(self.centre):
-            self.spread = max(1.0, abs(self.centre))
-        if self.age <= 2:  # losses of targets of unknown scale
+        targets = np.array([y for _, y, _ in self.kept[-self.lasting_age :]])
+        before, last = self.target_spread, self.last_target * self.target_spread + self.target_centre
+        self.target_centre, self.target_spread = float(targets.mean()), float(targets.std())
+        if self.target_spread <= 1e-12 * abs(self.target_centre):
+            self.target_spread = max(1.0, abs(self.target_centre))
+        if self.lasting_age <= 2:  # losses of targets of unknown scale
             self.aggregate = Aggregate(6, True)
         else:
-            self.aggregate.noise = max(self.aggregate.noise * (before / self.spread) ** 2, 1e-12)
-        self.before = self.standard(last)
+            self.aggregate.noise = max(self.aggregate.noise * (before / self.target_spread) ** 2, 1e-12)
+        self.last_target = self.standard(last)
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
-        kept = self.kept[-self.age :] if which == "lasting" else self.kept
+        kept = self.kept[-self.lasting_age :] if which == "lasting" else self.kept
         X = np.array([x for x, _, _ in kept])
         n = len(X)
         mean, deviation = X.mean(axis=0), X.std(axis=0)
@@ -428,10 +440,10 @@ class NewtonMixture(Learner):
                 scale[d] = 1 / abs(mean[d])
         mostly = np.array([np.sum(column != 0) > n / 2 for column in X.T])
         centre = np.where(mostly, mean, 0.0)
-        landmarks = squash((X - centre) * scale)[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
+        landmarks = soft_clip((X - centre) * scale)[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
         squares = np.sum((landmarks[:, None] - landmarks[None]) ** 2, axis=2)
         unit = 1 / np.median(squares[squares > 0]) if squares.any() else 1.0
-        active = max(1.0, float(moves.sum()))
+        varying = max(1.0, float(moves.sum()))
         tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
         late = kept
         if (
@@ -442,17 +454,19 @@ class NewtonMixture(Learner):
             tried, late = tried[max(0, at - 1) : at + 2], kept[-2 * self.budget :]
         losses = []
         for gamma in tried if len(tried) > 1 else []:
-            self.take(which, Memory(centre, scale, active, landmarks, gamma))
+            self.take(which, Memory(centre, scale, varying, landmarks, gamma))
             losses.append(self.trial(which, late) * (1 + 0.03 * abs(math.log(gamma / unit, 4))))
         best = tried[int(np.argmin(losses))] if losses else unit
-        self.take(which, Memory(centre, scale, active, landmarks, best))
+        self.take(which, Memory(centre, scale, varying, landmarks, best))
         for x, y, w in kept:
             self.teach(which, x, self.standard(y), w)
         if which == "lasting":
-            self.next = min(2 * self.age, self.capacity) if self.age < self.capacity else math.inf
-            self.alarm, self.rising = 0.0, 0
+            self.next_rebuild = (
+                min(2 * self.lasting_age, self.capacity) if self.lasting_age < self.capacity else math.inf
+            )
+            self.cusum, self.cusum_age = 0.0, 0
         else:
-            self.recent_age, self.covered, self.covers = 0, 0.0, 0.0
+            self.recent_age, self.coverage_start, self.coverage = 0, 0.0, 0.0
 
     def take(self, which: str, memory: Memory) -> None:
         """Another memory, its experts empty."""
@@ -464,7 +478,7 @@ class NewtonMixture(Learner):
 
     def trial(self, which: str, kept: Kept) -> float:
         """Progressive squared error of the memory's first expert, taught by least squares, without the first quarter."""
-        expert = self.long if which == "lasting" else self.short
+        expert = self.lasting_expert if which == "lasting" else self.recent_expert
         expert.loss = "squared"
         total = 0.0
         for i, (x, y, w) in enumerate(kept):

@@ -78,6 +78,10 @@ class Learner(BaseEstimator):
     def nbytes(self) -> int:
         """Bytes of model state."""
 
+    def upgrade_state(self, state: State) -> State:
+        """The state of an older version as one of today; what is one of today stays as it is."""
+        return state
+
     # ---- what all share ----
 
     @property

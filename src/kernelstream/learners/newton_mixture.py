@@ -1,14 +1,17 @@
-"""NewtonMixture: the default learner. Second-order experts with long and short memories, and the best of them.
+"""NewtonMixture: the default learner. Second-order experts with a lasting and a recent memory, and the best of them.
 
-Features. A feature x becomes z = squash((x - centre) scale), squash(z) = z / (1 + abs(z) / 4), centre and scale from the rows
-kept. An expert sees ``[L^-1 k(landmarks, z), 1, z]`` with a Gaussian kernel k and ``K = L L^T`` over the landmarks: the
+docs/default.md describes it and says where each of its paragraphs is in the code. The rounds are in ``src/core/mixture.hpp``, the
+names of the state's arrays in ``src/core/mixture_state.hpp``; here are the sizes, and what a rebuild chooses.
+
+Features. A feature x becomes z = soft_clip((x - centre) scale), soft_clip(z) = z / (1 + abs(z) / 4), centre and scale from the
+rows kept. An expert sees ``[L^-1 k(landmarks, z), 1, z]`` with a Gaussian kernel k and ``K = L L^T`` over the landmarks: the
 Nystrom map whitened, and a linear part.
 
-Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *loose*: the same rows by recursive least squares;
-(3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
-``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *echo*: how often a
-label follows itself, and the classes' recent frequencies, x unseen. In regression all use the squared loss, (1) to (3)
-differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
+Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
+squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
+``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
+often a label follows itself, and the classes' recent frequencies, x unseen. In regression all use the squared loss, (1) to
+(3) differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
 *lasting* one; (3) and (5) the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
@@ -16,13 +19,13 @@ Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic s
 
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
-What is rebuilt, from a ring of the last 4 budget rows. Both memories when 2, 4, 8, ... 4 budget rows have been learnt. Later the
-recent memory when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting one when
-the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM was zero,
-and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced landmarks, and the
-bandwidth whose expert would have had the least progressive loss on the rows kept, plus 3 % for each factor of four from the
-median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew when both
-memories are rebuilt at once. Before the first rebuild every feature is 0.
+Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, 4, 8, ... 4 budget rows have been learnt. Later
+the recent memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
+one when the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM
+was zero, and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced
+landmarks, and the bandwidth whose expert would have had the least progressive loss on the rows kept, plus 3 % for each factor
+of four from the median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew
+when both memories are rebuilt at once. Before the first rebuild every feature is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
-from kernelstream.learners.base import Learner, State
+from kernelstream._core import core
+from kernelstream.learners.base import Learner, State, state_error
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer
 
@@ -46,23 +50,62 @@ __all__ = ["NewtonMixture"]
 
 Array = NDArray[Any]
 
-LASTING, RECENT = 1, 2
-#: Where the state's numbers hold how many features vary, of the lasting and then of the recent memory.
-ACTIVE = 11
-#: Where they hold what remains of the recent covariance, and the counters the rounds pending (then how many points there are).
-REMAINS, PENDING = 10, 5
+#: Rows of the window.
 WINDOW = 50
 #: Rows wider than this have no window: to store one would take longer than all the rest.
 WINDOW_WIDTH = 2**14
 #: How many numbers the rows kept, or a memory's landmarks, may take: of wider rows there are fewer, but no fewer than these.
-ENTRIES, FEWEST = 2**22, 8
+MAX_ENTRIES, MIN_LANDMARKS = 2**22, 8
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
 SCALES = 4.0 ** np.arange(-2, 4)
 #: By how much a bandwidth must be better for each factor of four that it is away from the median.
 FAR = 0.03
+#: Added to the diagonal of the landmarks' kernel matrix before it is factored.
 JITTER = 1e-3
 #: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
 TRIAL = 2
+
+#: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
+FORMAT_1_NUMBERS = (
+    *(
+        "target_centre",
+        "target_spread",
+        "cusum",
+        "coverage_start",
+        "coverage",
+        "lasting_gamma",
+        "recent_gamma",
+    ),
+    *(
+        "window_gamma",
+        "noise",
+        "noise_rounds",
+        "recent_decay",
+        "lasting_varying",
+        "recent_varying",
+        "labels_last_target",
+    ),
+)
+FORMAT_1_COUNTERS = (
+    *(
+        "learnt",
+        "lasting_age",
+        "next_rebuild",
+        "cusum_age",
+        "recent_age",
+        "pending",
+        "lasting_count",
+        "recent_count",
+    ),
+    *("window_count", "window_next", "window_rounds", "labels_last"),
+)
+FORMAT_1_NAMES = {
+    "loose_": "least_squares_",
+    "echo_stays": "labels_repeats",
+    "echo_leaves": "labels_changes",
+    "echo_frequency": "labels_frequency",
+    "stacks": "stack_weights",
+}
 
 
 class NewtonMixture(Learner):
@@ -117,10 +160,10 @@ class NewtonMixture(Learner):
     def _sizes(self, width: int) -> tuple[int, int, int]:
         """Landmarks of a memory, rows of the window, rows kept."""
         landmarks = self.budget
-        while landmarks > FEWEST and landmarks * width > ENTRIES:
+        while landmarks > MIN_LANDMARKS and landmarks * width > MAX_ENTRIES:
             landmarks //= 2
         window = min(WINDOW, landmarks) if width <= WINDOW_WIDTH else 0
-        return landmarks, window, max(landmarks, min(4 * landmarks, ENTRIES // max(1, width)))
+        return landmarks, window, max(landmarks, min(4 * landmarks, MAX_ENTRIES // max(1, width)))
 
     def needs(self, width: int, outputs: int) -> int:
         """About how many bytes the state takes.
@@ -151,11 +194,10 @@ class NewtonMixture(Learner):
         while at < rows.n:
             at = self._finished(self._core.run(rows, at, targets, sample_weight, scores))
             due = self._core.due
-            if due == LASTING | RECENT and self._regression:
+            if len(due) == len(self._core.MEMORIES) and self._regression:
                 self._standardise()
-            for memory in (LASTING, RECENT):
-                if due & memory:
-                    self._rebuild(memory)
+            for memory in due:
+                self._rebuild(memory)
 
     def _score(self, rows: Any) -> Array:
         scores: Array = self._core.score(rows)
@@ -165,22 +207,21 @@ class NewtonMixture(Learner):
 
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
-        _, targets, _ = self._core.kept(self._core.age)
+        _, targets, _ = self._core.kept(self._core.lasting_age)
         centre, spread = float(np.mean(targets)), float(np.std(targets))
         if not spread > 1e-12 * abs(centre):
             spread = max(1.0, abs(centre))
         self._core.standardise(centre, spread)
 
-    def _rebuild(self, memory: int) -> None:
+    def _rebuild(self, memory: str) -> None:
         """Choose scaling, landmarks and bandwidth from the rows kept, and learn those again."""
         with one_thread():
-            age = self._core.age if memory == LASTING else self._core.learnt
-            self._rebuild_from(memory, *self._core.kept(age))
+            n = self._core.lasting_age if memory == "lasting" else self._core.learnt
+            self._rebuild_from(memory, *self._core.kept(n))
 
-    def _rebuild_from(self, memory: int, kept: Array, targets: Array, weights: Array) -> None:
-        centre, scale, active = scaling(kept)
-        with np.errstate(over="ignore"):  # what is too far to say ends at the bound of the squash
-            z = squash((kept - centre) * scale) - squash(-centre * scale)
+    def _rebuild_from(self, memory: str, kept: Array, targets: Array, weights: Array) -> None:
+        centre, scale, varying = scaling(kept)
+        z = core.scaled_rows(kept, centre, scale)
         n = len(z)
         landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
         square = cdist(landmarks, landmarks, "sqeuclidean")
@@ -192,7 +233,7 @@ class NewtonMixture(Learner):
         def build(gamma: float, first: int, trial: bool) -> float:
             factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
             whitening = solve_triangular(factor, np.eye(len(square)), lower=True)
-            self._core.build(memory, centre, scale, active, points, gamma, np.ascontiguousarray(whitening))
+            self._core.build(memory, centre, scale, varying, points, gamma, np.ascontiguousarray(whitening))
             rows = as_rows(kept[first:], np.float64)
             loss = self._core.replay(memory, rows, targets[first:], weights[first:], trial, (n - first) // 4)
             return float(loss)
@@ -201,7 +242,7 @@ class NewtonMixture(Learner):
         if n < 16:
             gammas = gammas[SCALES == 1]
         elif n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
-            used = int(np.argmin(np.abs(np.log(gammas / self._core.gammas[memory - 1]))))
+            used = int(np.argmin(np.abs(np.log(gammas / self._core.gamma(memory)))))
             gammas = gammas[max(0, used - 1) : used + 2]
         losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
         far = np.abs(np.log(gammas / unit)) / np.log(4)
@@ -216,68 +257,46 @@ class NewtonMixture(Learner):
     def _load(self, arrays: State) -> None:
         self._core.restore(arrays)
 
+    def upgrade_state(self, state: State) -> State:
+        """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "numbers" not in state or "counters" not in state:
+            return state
+        arrays = dict(state)
+        numbers, counters = arrays.pop("numbers"), arrays.pop("counters")
+        if numbers.shape != (len(FORMAT_1_NUMBERS),) or counters.shape != (len(FORMAT_1_COUNTERS),):
+            raise state_error()
+        upgraded = {}
+        for name, array in arrays.items():
+            old = next((old for old in FORMAT_1_NAMES if name.startswith(old)), "")
+            upgraded[FORMAT_1_NAMES.get(old, "") + name.removeprefix(old)] = array
+        upgraded |= {name: numbers[i : i + 1] for i, name in enumerate(FORMAT_1_NUMBERS)}
+        upgraded |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
+        if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
+            raise state_error()
+        return upgraded
+
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
-        core, before = self._core, self._core.state()
+        before = self._core
         self._width = width
         self._build()
-        after = self._core.state()
-        for name, array in after.items():
-            old = before.get(name)
-            if old is not None and old.ndim == array.ndim and not name.startswith("kept"):
-                corner = tuple(slice(0, min(n, m)) for n, m in zip(old.shape, array.shape, strict=True))
-                # A feature not seen is as uncertain as its memory's prior says, and scaled as one that is always 0.
-                if name.endswith("_covariance"):
-                    array /= before["numbers"][ACTIVE + name.startswith("recent")]
-                elif name.endswith("_scale"):
-                    array += core.learnt > 1
-                array[corner] = old[corner]
-        rows, targets, weights = core.kept(len(after["kept_targets"]))
-        slots = (core.learnt - len(rows) + np.arange(len(rows))) % len(after["kept_targets"])
-        after["kept_rows"][slots, : rows.shape[1]] = rows
-        after["kept_targets"][slots], after["kept_weights"][slots] = targets, weights
-        same = self._core.wide == core.wide and all(
-            before[name].shape == after[name].shape for name in ("lasting_whitening", "window_inverse")
-        )
-        if not same:  # the experts see other features, and begin again from the rows kept
-            after["counters"][PENDING : PENDING + 5] = 0
-            after["numbers"][REMAINS] = 1.0
-        self._core.restore(after)
-        if not same and core.learnt:
+        if not self._core.widen_from(before) and before.learnt:
             self._restart()
 
     def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
         """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
-        before = self._core.state()
+        before = self._core
         self._outputs = mix.shape[1]
         self._build()
-        after = self._core.state()
-        sides, absent = np.sign(mix), ~mix.any(axis=0)
-        moved = np.argsort(mix[0])[[0, -1]] if len(mix) == 1 else mix.argmax(axis=1)  # where the classes went
-        if mix.shape == (1, 1):
-            moved = np.array([0, 1] if mix[0, 0] > 0 else [1, 0])
-        for name, old in before.items():
-            # Least squares: the two sides are -1 and +1, and a class not seen is -1 all along.
-            if name in ("loose_weights", "window_targets"):
-                after[name][: len(old)] = old @ sides
-                past = slice(self._landmarks, self._landmarks + 1) if name == "loose_weights" else slice(None)
-                after[name][past, absent] = -1.0
-            elif name.endswith("_weights") and name != "kept_weights":
-                after[name][: len(old)] = old @ mix
-            elif name.startswith("echo"):
-                after[name][moved] = old
-            elif old.shape == after[name].shape:
-                after[name] = old
-        last = int(before["counters"][-1])
-        after["counters"][-1] = moved[last] if last >= 0 else -1
-        after["kept_targets"] = recode(before["kept_targets"])
-        self._core.restore(after)
+        self._core.mix_outputs_from(
+            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets)
+        )
         if self._core.wide and self._core.learnt:
             self._restart()
 
     def _restart(self) -> None:
         """Both memories anew from the rows kept: the experts' features are others now."""
-        for memory in (LASTING, RECENT):
+        for memory in self._core.MEMORIES:
             self._rebuild(memory)
 
     @property
@@ -295,13 +314,6 @@ def one_thread() -> AbstractContextManager[Any]:
     """BLAS on one thread: these matrices are small, and so results do not depend on how many cores there are."""
     limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
     return limited
-
-
-def squash(z: Array) -> Array:
-    """The identity near 0, bounded by 4."""
-    z = np.clip(z, -1e300, 1e300)
-    squashed: Array = z / (1 + np.abs(z) / 4)
-    return squashed
 
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:

@@ -1,0 +1,277 @@
+// The state of a NewtonMixture by name: every array and every number, where it stands and what it may be. What changes a
+// model's shape (more features, more classes) is here too, because it moves arrays from one layout to another.
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "mixture.hpp"
+
+namespace KS_MODULE {
+
+// One axis of an array of the state: where its entries stand in memory. Padding has no place in a state.
+struct Axis {
+  size_t n = 1;
+  int64_t step = 1;                            // from one entry to the next
+  bool slots = false;                          // the slots of a panel of width `step`
+  size_t before_gap = SIZE_MAX;                // entries before the padding that ends the kernel's features
+  int64_t gap = 0;
+
+  int64_t offset(size_t i) const {
+    constexpr int64_t L = kLine<double>;
+    int64_t at = int64_t(i) + (i < before_gap ? 0 : gap);
+    return slots ? at / L * L * step + at % L : at * step;
+  }
+};
+
+struct StateArray {
+  // How an array follows a change of the classes: not at all; a column per output, of scores or of targets -1 and +1; an entry per
+  // class; or the ring of rows kept, whose capacity may change with the width.
+  enum Role { plain, scores, sides, classes, ring };
+  std::string name;
+  double* data;
+  Axis rows, columns;
+  bool matrix;
+  Role role = plain;
+
+  double& at(size_t i, size_t j) const { return data[rows.offset(i) + columns.offset(j)]; }
+  size_t size() const { return rows.n * columns.n; }
+  bool same_shape(const StateArray& o) const { return rows.n == o.rows.n && columns.n == o.columns.n; }
+
+  // All entries, row after row: into `out`, and from `in`.
+  void read(double* out) const {
+    each_row([&](const double* row, const int64_t* offset) {
+      for (size_t j = 0; j < columns.n; ++j) *out++ = row[offset[j]];
+    });
+  }
+  void write(const double* in) const {
+    each_row([&](double* row, const int64_t* offset) {
+      for (size_t j = 0; j < columns.n; ++j) row[offset[j]] = *in++;
+    });
+  }
+  // Entries that both have.
+  void copy_corner(const StateArray& from) const {
+    for (size_t i = 0; i < std::min(rows.n, from.rows.n); ++i)
+      for (size_t j = 0; j < std::min(columns.n, from.columns.n); ++j) at(i, j) = from.at(i, j);
+  }
+
+ private:
+  template <class F> void each_row(F f) const {
+    std::vector<int64_t> offset(columns.n);
+    for (size_t j = 0; j < columns.n; ++j) offset[j] = columns.offset(j);
+    for (size_t i = 0; i < rows.n; ++i) f(data + rows.offset(i), offset.data());
+  }
+};
+
+// A number of the state, with the least and the most that it may be.
+template <class N> struct StateNumber {
+  std::string name;
+  N* value;
+  N low, high;
+};
+
+struct Layout {
+  std::vector<StateArray> arrays;
+  std::vector<StateNumber<double>> numbers;
+  std::vector<StateNumber<int64_t>> counts;
+
+  const StateArray* find(const std::string& name) const {
+    for (const StateArray& array : arrays)
+      if (array.name == name) return &array;
+    return nullptr;
+  }
+};
+
+// Shapes follow from width, outputs, budget, size of the window and number of rows kept alone.
+template <class T> Layout layout(Mixture<T>& x) {
+  Layout all;
+  size_t width = size_t(x.set.width), outputs = size_t(x.set.outputs), budget = size_t(x.set.budget);
+  auto vector = [&](const std::string& name, auto& array, size_t n, StateArray::Role role = StateArray::plain) {
+    all.arrays.push_back({name, array.data(), {n}, {}, false, role});
+  };
+  auto matrix = [&](const std::string& name, double* data, Axis rows, Axis columns, StateArray::Role role = StateArray::plain) {
+    all.arrays.push_back({name, data, rows, columns, true, role});
+  };
+  auto panel = [&](const std::string& name, Panel<double>& p, Axis rows, Axis columns) {
+    rows.slots = true;
+    rows.step = p.width();
+    columns.step = kLine<double>;
+    matrix(name, p.line(0, 0), rows, columns);
+  };
+  double positive = std::numeric_limits<double>::denorm_min(), most = std::numeric_limits<double>::max();
+  int64_t many = int64_t(1) << 62;             // can be counted up for ever
+
+  for (int k = 0; k < MemoryKind::count; ++k) {
+    Memory& memory = x.memories[k];
+    std::string name = kMemories[k];
+    vector(name + "_centre", memory.centre, width);
+    vector(name + "_scale", memory.scale, width);
+    panel(name + "_landmarks", memory.landmarks.panel, {budget}, {width});
+    panel(name + "_whitening", memory.whitening, {budget}, {budget});
+    all.numbers.push_back({name + "_gamma", &memory.landmarks.kernel.gamma, positive, most});
+    all.numbers.push_back({name + "_varying", &memory.varying, 1, most});
+    all.counts.push_back({name + "_count", &memory.landmarks.count, 0, x.set.budget});
+  }
+  all.counts.push_back({"learnt", &x.learnt, 0, many});
+  all.counts.push_back({"lasting_age", &x.lasting_age, 0, many});
+  all.counts.push_back({"recent_age", &x.recent_age, 0, many});
+  all.counts.push_back({"next_rebuild", &x.next_rebuild, 0, Mixture<T>::kNever});
+  all.numbers.push_back({"cusum", &x.cusum, -most, most});
+  all.counts.push_back({"cusum_age", &x.cusum_age, 0, many});
+  all.numbers.push_back({"coverage_start", &x.coverage_start, -most, most});
+  all.numbers.push_back({"coverage", &x.coverage, -most, most});
+
+  for (int e = 0; e < Expert::newtons; ++e) {
+    Newton& newton = x.newtons[e];
+    if (!newton.m) continue;
+    size_t kernel = e == Expert::linear ? 0 : budget;
+    Axis features{kernel + 1 + (x.wide ? outputs : width)};
+    features.before_gap = kernel;
+    features.gap = kernel ? x.slots() - int64_t(budget) : 0;
+    std::string name = kCandidates[e];
+    panel(name + "_covariance", newton.covariance, features, features);
+    matrix(name + "_weights", newton.weights.data(), features, {outputs, newton.m}, StateArray::scores);
+    matrix(name + "_pending", newton.vectors.data(), {size_t(kBlock), newton.m}, features);
+    vector(name + "_coefficients", newton.coefficients, size_t(kBlock));
+  }
+  all.counts.push_back({"pending", &x.newtons[Expert::lasting].pending, 0, kBlock - 1});
+  all.numbers.push_back({"recent_decay", &x.newtons[Expert::recent].decay, positive, 1});
+  if (x.wide) {
+    matrix("linear_weights", x.diagonal.weights.data(), {1 + width}, {outputs, int64_t(1 + width)}, StateArray::scores);
+    vector("linear_squares", x.diagonal.squares, 1 + width);
+  }
+
+  Window& window = x.window;
+  size_t size = size_t(window.size);
+  int64_t slots = window.points.slots();
+  panel("window_points", window.points.panel, {size}, {width});
+  matrix("window_kernel", window.kernel.data(), {size, slots}, {size});
+  matrix("window_inverse", window.inverse.data(), {size, slots}, {size});
+  matrix("window_targets", window.targets.data(), {size}, {outputs, slots}, StateArray::sides);
+  all.numbers.push_back({"window_gamma", &window.points.kernel.gamma, positive, most});
+  all.counts.push_back({"window_count", &window.points.count, 0, window.size});
+  all.counts.push_back({"window_next", &window.next, 0, std::max<int64_t>(0, window.size - 1)});
+  all.counts.push_back({"window_rounds", &window.rounds, 0, many});
+
+  size_t classes = size_t(x.labels.classes);
+  vector("labels_repeats", x.labels.repeats, classes, StateArray::classes);
+  vector("labels_changes", x.labels.changes, classes, StateArray::classes);
+  vector("labels_frequency", x.labels.frequency, classes, StateArray::classes);
+  all.counts.push_back({"labels_last", &x.labels.last, -1, x.labels.classes - 1});
+  all.numbers.push_back({"labels_last_target", &x.labels.last_target, -most, most});
+
+  vector("shares", x.aggregate.shares, x.aggregate.shares.size());
+  vector("stack_weights", x.aggregate.stack_weights, x.aggregate.stack_weights.size());
+  vector("stack_covariances", x.aggregate.stack_covariances, x.aggregate.stack_covariances.size());
+  all.numbers.push_back({"noise", &x.aggregate.noise, positive, most});
+  all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, -most, most});
+
+  matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
+  vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);
+  vector("kept_weights", x.kept_weights, size_t(x.capacity), StateArray::ring);
+  all.numbers.push_back({"target_centre", &x.target_centre, -most, most});
+  all.numbers.push_back({"target_spread", &x.target_spread, positive, most});
+  return all;
+}
+
+// After the state was written: what follows from it.
+template <class T> void settle(Mixture<T>& x) {
+  x.set_priors();
+  for (Newton& newton : x.newtons) newton.pending = x.newtons[Expert::lasting].pending;
+  for (Memory& memory : x.memories) {
+    memory.settle();
+    memory.landmarks.renew();
+  }
+  x.window.points.renew();
+}
+
+template <class T> void copy_numbers(Mixture<T>& to, Mixture<T>& from) {
+  Layout a = layout(to), b = layout(from);
+  for (size_t i = 0; i < a.numbers.size(); ++i) *a.numbers[i].value = *b.numbers[i].value;
+  for (size_t i = 0; i < a.counts.size(); ++i) *a.counts[i].value = *b.counts[i].value;
+}
+
+// Makes `to`, which has learnt nothing, what `from` would be had its rows had more features, always 0 so far. False if the experts
+// see other features now, and the memories are to be rebuilt from the rows kept.
+template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
+  for (int k = 0; k < MemoryKind::count; ++k) {  // a new feature is scaled as one that is always 0, and as uncertain as the prior says
+    to.memories[k].varying = from.memories[k].varying;
+    for (int64_t d = 0; d < to.set.width; ++d) to.memories[k].scale[size_t(d)] = from.learnt > 1;
+  }
+  to.set_priors();
+  for (Newton& newton : to.newtons)
+    if (newton.m) newton.reset();
+  copy_numbers(to, from);
+  Layout target = layout(to), source = layout(from);
+  for (const StateArray& array : target.arrays) {
+    const StateArray* old = source.find(array.name);
+    if (old && array.role != StateArray::ring) array.copy_corner(*old);
+  }
+  int64_t n = std::min({from.learnt, from.capacity, to.capacity});
+  for (const StateArray& array : target.arrays)
+    if (array.role == StateArray::ring) {
+      const StateArray& old = *source.find(array.name);
+      for (int64_t i = from.learnt - n; i < from.learnt; ++i)
+        for (size_t j = 0; j < old.columns.n; ++j) array.at(size_t(i % to.capacity), j) = old.at(size_t(i % from.capacity), j);
+    }
+  bool same = to.wide == from.wide && to.set.budget == from.set.budget && to.window.size == from.window.size;
+  if (!same) {
+    to.newtons[Expert::recent].decay = 1;
+    to.newtons[Expert::lasting].pending = 0;
+    for (Memory& memory : to.memories) memory.landmarks.count = 0;
+    to.window.points.count = to.window.next = 0;
+  }
+  settle(to);
+  return same;
+}
+
+// Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs f replaced by f mix; `targets`: those
+// of the rows kept, in the new code. Wide rows' experts see the outputs: their memories are to be rebuilt.
+template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets) {
+  int64_t before = from.set.outputs, after = to.set.outputs;
+  auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
+  std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
+  if (before == 1 && after == 1) {
+    moved = share(0, 0) > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+  } else if (before == 1) {
+    moved = {std::min_element(mix, mix + after) - mix, std::max_element(mix, mix + after) - mix};
+  } else {
+    for (int64_t k = 0; k < before; ++k)
+      moved[size_t(k)] = std::max_element(mix + k * after, mix + (k + 1) * after) - (mix + k * after);
+  }
+  copy_numbers(to, from);
+  Layout target = layout(to), source = layout(from);
+  for (const StateArray& array : target.arrays) {
+    const StateArray* old = source.find(array.name);
+    bool least_squares = array.role == StateArray::sides || array.name == "least_squares_weights";
+    if (array.role == StateArray::scores || array.role == StateArray::sides) {
+      for (size_t i = 0; i < old->rows.n; ++i)
+        for (int64_t c = 0; c < after; ++c) {
+          double sum = 0;
+          for (int64_t k = 0; k < before; ++k) {   // least squares: the two sides are -1 and +1
+            double s = share(k, c);
+            sum += old->at(i, size_t(k)) * (least_squares ? (s > 0) - (s < 0) : s);
+          }
+          array.at(i, size_t(c)) = sum;
+        }
+    } else if (array.role == StateArray::classes) {
+      for (size_t c = 0; c < moved.size(); ++c) array.at(size_t(moved[c]), 0) = old->at(c, 0);
+    } else if (old->same_shape(array)) {
+      array.copy_corner(*old);
+    }
+    if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
+    for (int64_t c = 0; c < after; ++c) {
+      bool seen = false;
+      for (int64_t k = 0; k < before; ++k) seen |= share(k, c) != 0;
+      if (seen) continue;
+      bool weights = array.role == StateArray::scores;
+      for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
+        array.at(i, size_t(c)) = -1;
+    }
+  }
+  if (from.labels.last >= 0) to.labels.last = moved[size_t(from.labels.last)];
+  std::copy_n(targets, to.capacity, to.kept_targets.data());
+  settle(to);
+}
+
+}  // namespace KS_MODULE

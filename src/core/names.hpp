@@ -1,0 +1,55 @@
+// The names of NewtonMixture's parts, the same in docs/default.md, Python, the state and here; and sets of them.
+#pragma once
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+
+namespace KS_MODULE {
+
+// The first four take Newton steps. An expert's number is also its number as a candidate of the aggregation.
+struct Expert {
+  enum Name { lasting, least_squares, recent, linear, window, labels };
+  static constexpr int count = 6, newtons = 4;
+};
+
+struct MemoryKind {
+  enum Name { lasting, recent };
+  static constexpr int count = 2;
+};
+
+// Whatever the aggregation takes a mean of: the experts and the stacked forecasts.
+constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear", "window", "labels", "stack", "forgetting_stack"};
+constexpr const char* kMemories[] = {"lasting", "recent"};
+
+template <size_t N> int number_of(const char* const (&names)[N], const std::string& name) {
+  for (size_t i = 0; i < N; ++i)
+    if (name == names[i]) return int(i);
+  throw std::invalid_argument("there is no " + name);
+}
+
+// A set of names of one kind.
+template <class Kind> class Set {
+ public:
+  using Name = typename Kind::Name;
+  constexpr Set() = default;
+  constexpr Set(std::initializer_list<Name> members) {
+    for (Name name : members) bits_ |= 1u << name;
+  }
+  static constexpr Set all() {
+    Set set;
+    set.bits_ = (1u << Kind::count) - 1;
+    return set;
+  }
+  constexpr bool has(int name) const { return bits_ >> name & 1; }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool full() const { return bits_ == all().bits_; }
+  void add(Set more) { bits_ |= more.bits_; }
+  void remove(Set less) { bits_ &= ~less.bits_; }
+
+ private:
+  unsigned bits_ = 0;
+};
+using ExpertSet = Set<Expert>;
+using MemorySet = Set<MemoryKind>;
+
+}  // namespace KS_MODULE
