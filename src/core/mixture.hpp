@@ -16,6 +16,7 @@
 #include "diagonal.hpp"
 #include "expansion.hpp"
 #include "labels.hpp"
+#include "local.hpp"
 #include "memory.hpp"
 #include "names.hpp"
 #include "newton.hpp"
@@ -30,6 +31,7 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
 
   Settings set;
@@ -40,8 +42,10 @@ template <class T> class Mixture {
   Diagonal diagonal;                           // the linear expert of wide rows, in place of its Newton
   Window window;
   Labels labels;
-  Aggregate aggregate;
+  Aggregate aggregate, local_aggregate;
+  Local local;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
+  Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
   double cusum = 0;
   double coverage_start = 0, coverage = 0;     // mean |phi|^2 of the recent memory, over its first `budget` rows and now
@@ -51,16 +55,19 @@ template <class T> class Mixture {
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
 
-  Mixture(Settings s, int64_t window_size, int64_t capacity_)
+  Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
         window(window_size, set.width, set.outputs), labels(classes()),
-        aggregate(Expert::count, Expert::window, classes(), set.regression) {
+        aggregate(Expert::count, Expert::window, classes(), set.regression),
+        local_aggregate(LocalExpert::count, LocalExpert::aggregation + 1, classes(), set.regression, 1),
+        local(set.width, set.outputs, wide ? 0 : local_rows) {
     extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = slots() + extra;
     capacity = capacity_;
     kept_rows = Array<double>(size_t(capacity * set.width));
     kept_targets = Array<double>(size_t(capacity));
     kept_weights = Array<double>(size_t(capacity));
+    if (local.capacity) kept_residuals = Array<double>(size_t(capacity * set.outputs));
     auto loss = set.regression ? NewtonLoss::squared : NewtonLoss::logistic;
     for (int e = 0; e < Expert::newtons; ++e)
       if (e != Expert::linear || !wide)
@@ -79,6 +86,9 @@ template <class T> class Mixture {
     }
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
+    local_z_.resize(size_t(LocalExpert::count * classes()));
+    local_raw_.resize(size_t(2 * set.outputs));
+    residual_.resize(size_t(set.outputs));
   }
 
   // Prior variances: of each kernel feature, of the bias (1), and of the linear part, shared by the features that vary (1 for each
@@ -99,7 +109,7 @@ template <class T> class Mixture {
 
   size_t nbytes() const {
     size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
-                   kept_weights.nbytes();
+                   kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes();
     for (const Memory& memory : memories) total += memory.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
@@ -131,6 +141,7 @@ template <class T> class Mixture {
         }
         learn(r, y, weight, ExpertSet::all());
         keep(rows, i, targets[i], weight);
+        if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
         if (!due.empty()) {
@@ -145,10 +156,11 @@ template <class T> class Mixture {
   // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
   // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
   void standardise(double centre, double spread) {
-    if (lasting_age <= 2)
-      aggregate.restart();
-    else
-      aggregate.noise = std::max(aggregate.noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
+    for (Aggregate* a : {&aggregate, &local_aggregate})
+      if (lasting_age <= 2)
+        a->restart();
+      else
+        a->noise = std::max(a->noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
     target_spread = spread;
@@ -172,6 +184,7 @@ template <class T> class Mixture {
     memory.varying = varying;
     set_priors();
     if (which == MemoryKind::lasting) {
+      if (local.capacity) local.clear();       // until `refill`
       newtons[Expert::lasting].reset();
       newtons[Expert::least_squares].reset();
       wide ? diagonal.reset() : newtons[Expert::linear].reset();
@@ -216,6 +229,31 @@ template <class T> class Mixture {
       if (newton.pending) newton.flush();
     newtons[first].loss = usual;
     return total;
+  }
+
+  // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
+  // the oldest first, the last row learnt the last.
+  void refill(const Rows<double>& rows, const double* targets, const double* weights, const double* relevance) {
+    std::copy_n(relevance, set.width, local.relevance.data());
+    place_landmarks();
+    local.clear();
+    for (int64_t i = 0; i < rows.n; ++i) {
+      const double* left = kept_residuals.data() + (learnt - rows.n + i) % capacity * set.outputs;
+      for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
+      local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), weights[i], residual_.data());
+    }
+  }
+
+  void place_landmarks() {
+    const Points<double>& landmarks = memories[MemoryKind::lasting].landmarks;
+    std::vector<double> dense(size_t(std::max<int64_t>(1, landmarks.count * set.width)));
+    for (int64_t j = 0; j < landmarks.count; ++j)
+      for (int64_t d = 0; d < set.width; ++d) dense[size_t(j * set.width + d)] = landmarks.panel.at(j, d);
+    Rows<double> points;
+    points.n = landmarks.count;
+    points.width = set.width;
+    points.dense = dense.data();
+    local.place(points);
   }
 
  private:
@@ -286,12 +324,54 @@ template <class T> class Mixture {
     else
       labels.score(z_.data() + Expert::labels * C);
     const double* p = aggregate.forecast(z_.data());
+    if (local.capacity) p = forecast_local(r, p);
     if (set.regression)
       out[0] = p[0] * target_spread + target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
+  }
+
+  // The local aggregation's forecast, from that of the aggregation, p.
+  const double* forecast_local(int64_t r, const double* p) {
+    global_ = p;
+    local.look(scaled_[MemoryKind::lasting], r);
+    if (local.near.empty()) return p;
+    local.solve();
+    double *f = local_raw_.data(), *g = f + set.outputs;
+    local.forecast(f);
+    local.forecast_residual(g);
+    int64_t C = classes();
+    double *z = local_z_.data(), *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
+    if (set.regression) {
+      z[0] = p[0];
+      neighbours[0] = f[0];
+      corrected[0] = p[0] + g[0];
+      return local_aggregate.forecast(z);
+    }
+    for (int64_t c = 0; c < C; ++c) {
+      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+      z[c] = std::log(std::max(p[c], kLeastProbability));
+      neighbours[c] = std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
+      corrected[c] = std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+    }
+    return local_aggregate.forecast(z);
+  }
+
+  // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
+  void learn_local(double y, double weight) {
+    if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight);
+    double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
+    for (int64_t c = 0; c < set.outputs; ++c) {
+      double residual = set.regression      ? y - global_[0]
+                        : set.outputs == 1 ? y - (global_[1] - global_[0])
+                                           : 2 * (double(int64_t(y) == c) - global_[c]);
+      residual = std::min(std::max(residual, -Local::kLargest), Local::kLargest);
+      left[c] = set.regression ? residual * target_spread : residual;
+      residual_[size_t(c)] = float(residual);
+    }
+    local.put(y, weight, residual_.data());
   }
 
   void learn(int64_t r, double y, double weight, ExpertSet experts) {
@@ -372,7 +452,9 @@ template <class T> class Mixture {
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
   Rows<double> scaled_[MemoryKind::count];
-  std::vector<double> z_, raw_, slopes_;
+  std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
+  std::vector<float> residual_;
+  const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
 };
 
 }  // namespace KS_MODULE

@@ -53,7 +53,7 @@ _OBJECTS = {
     for thing in (getattr(room, name) for name in room.__all__)
     if isinstance(thing, type) and issubclass(thing, kind) and thing is not kind
 }
-_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U64": np.uint64}
+_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "I16": np.int16, "U64": np.uint64}
 #: Hyper-parameters that say how many points or features a state has room for.
 _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
 #: Learners that allocate nothing of the size budget x budget when they start.

@@ -65,6 +65,11 @@ JITTER = 1e-3
 #: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
 TRIAL = 2
 
+#: Fewer rows than these are no local memory.
+MIN_LOCAL = 32
+#: The least relevance of a feature, and of how many rows kept the gradients are taken.
+LEAST_RELEVANCE, GRADIENTS = 0.05, 200
+
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -120,6 +125,8 @@ class NewtonMixture(Learner):
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
             their square.
+        memory: bytes of the local memory at most, 0 for none. It grows with the rows learnt; when it is full the oldest row leaves.
+            Rows of more than ``3 budget`` features have none.
 
     This joins ideas of four papers and follows none to the letter: landmarks that are kept while they cover the data and
     replaced when they do not (NOLANA, KORS), Nystrom features of bounded rank (SkeGD), second-order steps (KONS), the bandwidth
@@ -146,16 +153,18 @@ class NewtonMixture(Learner):
     link: ClassVar[str | None] = "softmax"
 
     budget: int
+    memory: int
     _core: Any
     _landmarks: int
 
-    def __init__(self, budget: int = 200) -> None:
-        self.budget = budget
+    def __init__(self, budget: int = 200, memory: int = 2**26) -> None:
+        self.budget, self.memory = budget, memory
         self.check()
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         check_integer("budget", self.budget, low=1)
+        check_integer("memory", self.memory, low=0)
 
     def _sizes(self, width: int) -> tuple[int, int, int]:
         """Landmarks of a memory, rows of the window, rows kept."""
@@ -165,10 +174,16 @@ class NewtonMixture(Learner):
         window = min(WINDOW, landmarks) if width <= WINDOW_WIDTH else 0
         return landmarks, window, max(landmarks, min(4 * landmarks, MAX_ENTRIES // max(1, width)))
 
-    def needs(self, width: int, outputs: int) -> int:
-        """About how many bytes the state takes.
+    def _local_rows(self, width: int, outputs: int) -> int:
+        """How many rows the local memory may keep."""
+        rows = self.memory // int(core.Mixture64.local_row_bytes(width, outputs))
+        return min(rows, 2**31 - 1) if rows >= MIN_LOCAL and width <= 3 * self._sizes(width)[0] else 0
 
-        >>> NewtonMixture(budget=200).needs(54, 1) / NewtonMixture(budget=200).start(54).nbytes  # doctest: +ELLIPSIS
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes the state takes when the local memory is full.
+
+        >>> learner = NewtonMixture(budget=200, memory=0)
+        >>> learner.needs(54, 1) / learner.start(54).nbytes  # doctest: +ELLIPSIS
         0.9...
         """
         landmarks, window, kept = self._sizes(width)
@@ -176,7 +191,8 @@ class NewtonMixture(Learner):
         features = landmarks + 1 + (outputs if wide else width)
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
-        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2)
+        local = self.memory if self._local_rows(width, outputs) else 0
+        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2) + local
 
     def _build(self) -> None:
         self._landmarks, window, kept = self._sizes(self._width)
@@ -187,6 +203,7 @@ class NewtonMixture(Learner):
             budget=self._landmarks,
             window=window,
             kept=kept,
+            local=self._local_rows(self._width, self._outputs),
         )
 
     def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
@@ -246,7 +263,33 @@ class NewtonMixture(Learner):
             gammas = gammas[max(0, used - 1) : used + 2]
         losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
         far = np.abs(np.log(gammas / unit)) / np.log(4)
-        build(float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))]), 0, False)
+        gamma = float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))])
+        build(gamma, 0, False)
+        if memory == "lasting" and self._core.local:
+            rows = as_rows(kept, np.float64)
+            self._core.refill(rows, targets, weights, self._relevance(z, landmarks, gamma))
+
+    def _relevance(self, z: Array, landmarks: Array, gamma: float) -> Array:
+        """How much the least-squares expert's score moves with each feature: root mean square of its slope, the largest being 1."""
+        if len(z) < 16:
+            return np.ones(self._width)
+        z = z[np.linspace(0, len(z) - 1, min(len(z), GRADIENTS)).astype(int)]
+        fitted = self._core.array("least_squares_weights")
+        n = len(landmarks)
+        of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
+        kernels = np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
+        square = np.zeros(self._width)
+        for output in range(self._outputs):
+            pull = kernels * of_kernels[:, output]
+            slope = fitted[self._landmarks + 1 :, output] - 2 * gamma * (
+                pull.sum(axis=1)[:, None] * z - pull @ landmarks
+            )
+            square += np.sum(slope**2, axis=0)
+        largest = square.max(initial=0.0)
+        if not largest > 0:
+            return np.ones(self._width)
+        relevance: Array = LEAST_RELEVANCE + (1 - LEAST_RELEVANCE) * np.sqrt(square / largest)
+        return relevance
 
     # ---- state ----
 
@@ -273,7 +316,13 @@ class NewtonMixture(Learner):
         upgraded |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
         if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
             raise state_error()
-        return upgraded
+        return self._empty_local(upgraded) | upgraded
+
+    def _empty_local(self, state: State) -> State:
+        """The arrays of an empty local memory, which an older state lacks."""
+        width, outputs, regression, _ = (int(v) for v in state["shape"])
+        fresh = NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression)).state()
+        return {name: fresh[name] for name in fresh if name.startswith("local_") or name == "kept_residuals"}
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
@@ -288,8 +337,9 @@ class NewtonMixture(Learner):
         before = self._core
         self._outputs = mix.shape[1]
         self._build()
+        local = np.ascontiguousarray(recode(before.local_targets.astype(np.float64)), np.float32)
         self._core.mix_outputs_from(
-            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets)
+            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets), local
         )
         if self._core.wide and self._core.learnt:
             self._restart()
