@@ -94,8 +94,7 @@ template <class N> static std::vector<N> numbers_of(nb::dict& given, const std::
 
 // The local memory of a state, checked; to be called after the rest of the state was written.
 template <class T>
-static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std::vector<double>&, const std::vector<int64_t>& counts,
-                                      const Layout& all) {
+static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std::vector<int64_t>& counts, const Layout& all) {
   Local& local = x.local;
   if (!local.capacity) return [] {};
   auto count_of = [&](const std::string& name) {
@@ -165,7 +164,7 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   }
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);
-  std::function<void()> write_local = local_of(given, x, numbers, counts, all);
+  std::function<void()> write_local = local_of(given, x, counts, all);
   for (size_t i = 0; i < arrays.size(); ++i) all.arrays[i].write(arrays[i].data());
   for (size_t i = 0; i < numbers.size(); ++i) *all.numbers[i].value = numbers[i];
   for (size_t i = 0; i < counts.size(); ++i) *all.counts[i].value = counts[i];
@@ -238,14 +237,25 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
           },
           "rows"_a, "targets"_a, "sample_weight"_a, "relevance"_a)
       .def(
+          "set_relevance",
+          [](B& b, Vector<double> relevance) {
+            auto guard = b.locked();
+            const double* r = relevance.data();
+            require(b.model.local.capacity && int64_t(relevance.shape(0)) == b.model.set.width &&
+                        std::all_of(r, r + relevance.shape(0), [](double v) { return v > 0 && v <= 1; }),
+                    "relevances must be in (0, 1], one per feature");
+            b.model.set_relevance(r);
+          },
+          "relevance"_a)
+      .def(
           "array",
           [](B& b, const std::string& name) {
             auto guard = b.locked();
             Layout all = layout(b.model);
             const StateArray* array = all.find(name);
-            require(array && array->matrix, "no such matrix");
+            require(array != nullptr, "the state has no array " + name);
             double* out;
-            Made<double> copy = make<double>({array->rows.n, array->columns.n}, &out);
+            Made<double> copy = array->matrix ? make<double>({array->rows.n, array->columns.n}, &out) : make<double>({array->rows.n}, &out);
             array->read(out);
             return nb::cast(copy);
           },
@@ -314,6 +324,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
                      std::copy(b.model.local.targets.begin(), b.model.local.targets.end(), out);
                      return nb::cast(copy);
                    })
+      .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)
       .def_prop_ro("due",

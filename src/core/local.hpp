@@ -7,9 +7,9 @@
 // two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks, the
 // nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
 //
-// The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
-// kernel (3/2) whose length is the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i the residual
-// r that the aggregation's forecast left at row i when that was learnt.
+// Two kernel machines, kernel ridge regressions on the kNeighbours nearest rows: coefficients a = (K + ridge I)^-1 k with a Matern
+// kernel (3/2) whose length is a multiple of the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
+// the residual r that the aggregation's forecast left at row i when that was learnt.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,13 +18,18 @@
 
 #include "rows.hpp"
 #include "simd.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace KS_MODULE {
 
 class Local {
  public:
   using Step = int16_t;
-  static constexpr double kSteps = 512, kRidge = 0.1, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr double kSteps = 512, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr int kMachines = 2;
+  static constexpr double kLengths[kMachines] = {1, 4}, kRidges[kMachines] = {0.1, 0.03};
   static constexpr int64_t kNeighbours = 32, kProbed = 8, kSplit = 128, kMeasured = 1024;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
@@ -37,7 +42,7 @@ class Local {
   std::vector<float> targets, weights, residuals;
   std::vector<int32_t> cells;                  // of each slot
   std::vector<int32_t> landmark_of;            // of each cell, -1 if it is free
-  std::vector<double> relevance;               // of each feature, in (0, 1]
+  std::vector<double> relevance;               // of each feature, in (0, 1]: what its scaled value is multiplied by
 
   struct Near {
     int64_t square;
@@ -45,7 +50,6 @@ class Local {
     bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
   };
   std::vector<Near> near;                      // the neighbours of the query, by slot, the nearest first
-  double variance = 1;                         // of the last forecast, as a share of the prior's
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
@@ -108,12 +112,9 @@ class Local {
     weights[size_t(slot)] = float(weight);
     std::copy_n(residual, outputs, residuals.data() + slot * outputs);
     int32_t landmark = order_[0].which, cell = -1;
-    Near nearest{0, -1};
-    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) {
-      Near at{square(query_.data(), mean(c)), c};
-      if (nearest.which < 0 || at < nearest) nearest = at;
-    }
-    cell = nearest.which < 0 ? open(landmark) : nearest.which;
+    queue_.clear();
+    measure_cells(landmark);
+    cell = queue_.empty() ? open(landmark) : std::min_element(queue_.begin(), queue_.end())->which;
     enter(cell, slot);
     if (size_[size_t(cell)] > kSplit) split(cell);
   }
@@ -122,56 +123,77 @@ class Local {
   void solve() {
     n_ = int64_t(near.size());
     if (!n_) return;
-    alignas(64) double to_query[kNeighbours], right[kNeighbours];
+    alignas(64) double to_query[kNeighbours] = {}, right[kNeighbours];
+    const Step* packed[kNeighbours];
+    int64_t squares[kNeighbours];
     for (int64_t i = 0; i < n_; ++i) {
+      packed[i] = packed_.data() + i * stride;
       std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
       to_query[i] = std::sqrt(double(near[size_t(i)].square));
     }
-    std::fill_n(to_query + n_, kNeighbours - n_, 0.0);
-    double length = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     for (int64_t i = 0; i < n_; ++i) {
-      double* row = K_ + i * kNeighbours;
-      for (int64_t j = i + 1; j < n_; ++j) row[j] = double(square(packed_.data() + i * stride, packed_.data() + j * stride));
+      double* row = distances_ + i * kNeighbours;
+      measure(packed[i], packed + i + 1, n_ - i - 1, squares);
       row[i] = 0;
+      for (int64_t j = i + 1; j < n_; ++j) row[j] = std::sqrt(double(squares[j - i - 1]));
+      std::fill_n(row + n_, kNeighbours - n_, 0.0);
     }
-    double unit = std::sqrt(3.0) / length;
-    matern(to_query, unit, right);
-    for (int64_t i = 0; i < n_; ++i) {
-      double* row = K_ + i * kNeighbours;
-      for (int64_t j = i; j < n_; ++j) row[j] = std::sqrt(row[j]);
-      matern(row, unit, row);
-      double weight = weights[size_t(near[size_t(i)].which)];
-      row[i] += kRidge / std::min(std::max(weight, kLightest), kHeaviest);
+    double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
+    for (int m = 0; m < kMachines; ++m) {
+      double unit = std::sqrt(3.0) / (kLengths[m] * median), *a = a_ + m * kNeighbours;
+      matern(to_query, 0, unit, right);
+      for (int64_t i = 0; i < n_; ++i) {
+        matern(distances_ + i * kNeighbours, i, unit, K_ + i * kNeighbours);
+        double weight = weights[size_t(near[size_t(i)].which)];
+        K_[i * kNeighbours + i] += kRidges[m] / std::min(std::max(weight, kLightest), kHeaviest);
+      }
+      factor();
+      std::copy_n(right, n_, a);
+      substitute(a);
     }
-    factor();
-    std::copy_n(right, n_, a_);
-    substitute(a_);
-    variance = 1;
-    for (int64_t i = 0; i < n_; ++i) variance -= right[i] * a_[i];
-    variance = std::max(variance, 0.0);
   }
 
   // f: one value per output; of targets -1 and +1 in classification.
-  void forecast(double* f) const {
+  void forecast(int machine, double* f) const {
     std::fill_n(f, outputs, 0.0);
+    const double* a = coefficients(machine);
     double total = 0;
     for (int64_t i = 0; i < n_; ++i) {
       double y = targets[size_t(near[size_t(i)].which)];
       if (outputs == 1) {
-        f[0] += a_[i] * y;
+        f[0] += a[i] * y;
       } else {
-        f[int64_t(y)] += 2 * a_[i];
-        total += a_[i];
+        f[int64_t(y)] += 2 * a[i];
+        total += a[i];
       }
     }
     for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
   }
-  void forecast_residual(double* f) const {
+  void forecast_residual(int machine, double* f) const {
     std::fill_n(f, outputs, 0.0);
+    const double* a = coefficients(machine);
     for (int64_t i = 0; i < n_; ++i)
-      for (int64_t c = 0; c < outputs; ++c) f[c] += a_[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
+      for (int64_t c = 0; c < outputs; ++c) f[c] += a[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
   }
-  const double* coefficients() const { return a_; }
+  const double* coefficients(int machine) const { return a_ + machine * kNeighbours; }
+
+  // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
+  void rescale(const double* from) {
+    std::vector<double> ratio(size_t(stride), 0.0);
+    for (int64_t d = 0; d < width; ++d) ratio[size_t(d)] = relevance[size_t(d)] / from[d];
+    Local old(std::move(*this));
+    *this = Local(old.width, old.outputs, old.capacity);
+    relevance = old.relevance;
+    landmarks_ = old.landmarks_;
+    first_cell_.assign(old.first_cell_.size(), -1);
+    for (int64_t i = 0; i < old.count; ++i) {
+      size_t slot = size_t((old.next - old.count + i) % capacity);
+      const Step* row = old.rows.data() + slot * size_t(stride);
+      for (int64_t d = 0; d < stride; ++d) query_[size_t(d)] = Step(std::floor(row[d] * ratio[size_t(d)] + 0.5));
+      rank();
+      put(old.targets[slot], old.weights[slot], old.residuals.data() + slot * size_t(outputs));
+    }
+  }
 
   // How many rows were put after the one in a slot.
   int64_t age(int64_t slot) const { return (next - 1 - slot) % capacity; }
@@ -257,6 +279,31 @@ class Local {
     z.each(r, [&](int64_t d, double v) { to[d] = Step(std::floor(v * relevance[size_t(d)] * kSteps + 0.5)); });
   }
 
+  // Square distances of a to n rows. Each difference is below 8 kSteps.
+  void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
+    int64_t i = 0;
+#if defined(__AVX2__)
+    for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
+      __m256i total = _mm256_setzero_si256();
+      for (int64_t d = 0; d < stride; d += kExact) {
+        __m256i sum[4] = {};
+        for (int64_t e = d; e < std::min(d + kExact, stride); e += 16) {
+          __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + e));
+          for (int r = 0; r < 4; ++r) {
+            __m256i apart = _mm256_sub_epi16(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i + r] + e)));
+            sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(apart, apart));
+          }
+        }
+        __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
+        __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+        total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), total);
+    }
+#endif
+    for (; i < n; ++i) out[i] = square(a, at[i]);
+  }
+
   int64_t square(const Step* a, const Step* b) const {
     int64_t total = 0;
     for (int64_t d = 0; d < stride; d += kExact) {
@@ -271,37 +318,58 @@ class Local {
     return total;
   }
 
+  void gather(size_t n) {
+    at_.resize(n);
+    squares_.resize(n);
+  }
+
   // The landmarks nearest to the query, the kProbed first ones in order.
   void rank() {
-    order_.resize(first_cell_.size());
-    for (size_t j = 0; j < order_.size(); ++j) order_[j] = {square(query_.data(), landmarks_.data() + j * size_t(stride)), int32_t(j)};
-    std::partial_sort(order_.begin(), order_.begin() + std::min<int64_t>(kProbed, int64_t(order_.size())), order_.end());
+    size_t n = first_cell_.size();
+    gather(n);
+    order_.resize(n);
+    for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
+    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
+    for (size_t j = 0; j < n; ++j) order_[j] = {squares_[j], int32_t(j)};
+    std::partial_sort(order_.begin(), order_.begin() + std::min<int64_t>(kProbed, int64_t(n)), order_.end());
+  }
+
+  // Adds the cells under a landmark to the queue.
+  void measure_cells(int32_t landmark) {
+    size_t from = queue_.size();
+    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back({0, c});
+    size_t n = queue_.size() - from;
+    gather(n);
+    for (size_t i = 0; i < n; ++i) at_[i] = mean(queue_[from + i].which);
+    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
+    for (size_t i = 0; i < n; ++i) queue_[from + i].square = squares_[i];
   }
 
   void find() {
     near.clear();
     queue_.clear();
-    for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j)
-      for (int32_t c = first_cell_[size_t(order_[size_t(j)].which)]; c >= 0; c = next_cell_[size_t(c)])
-        queue_.push_back({square(query_.data(), mean(c)), c});
+    for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j) measure_cells(order_[size_t(j)].which);
     std::sort(queue_.begin(), queue_.end());
     auto closer = [&](const Near& a, const Near& b) {  // of rows equally far the younger one
       return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which);
     };
-    int64_t measured = 0;
+    slots_.clear();
     for (const Near& cell : queue_) {
-      if (measured >= kMeasured) break;
-      measured += size_[size_t(cell.which)];
-      for (int32_t s = first_[size_t(cell.which)]; s >= 0; s = after_[size_t(s)]) {
-        Near at{square(query_.data(), rows.data() + s * stride), s};
-        if (int64_t(near.size()) < kNeighbours) {
-          near.push_back(at);
-          std::push_heap(near.begin(), near.end(), closer);
-        } else if (at.square <= near.front().square && closer(at, near.front())) {
-          std::pop_heap(near.begin(), near.end(), closer);
-          near.back() = at;
-          std::push_heap(near.begin(), near.end(), closer);
-        }
+      if (int64_t(slots_.size()) >= kMeasured) break;
+      for (int32_t s = first_[size_t(cell.which)]; s >= 0; s = after_[size_t(s)]) slots_.push_back(s);
+    }
+    gather(slots_.size());
+    for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
+    measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Near at{squares_[i], slots_[i]};
+      if (int64_t(near.size()) < kNeighbours) {
+        near.push_back(at);
+        std::push_heap(near.begin(), near.end(), closer);
+      } else if (at.square <= near.front().square && closer(at, near.front())) {
+        std::pop_heap(near.begin(), near.end(), closer);
+        near.back() = at;
+        std::push_heap(near.begin(), near.end(), closer);
       }
     }
     std::sort_heap(near.begin(), near.end(), closer);
@@ -391,9 +459,9 @@ class Local {
     for (size_t i = 0; i < along.size(); ++i) enter(i < along.size() / 2 ? c : other, along[i].which);
   }
 
-  // (1 + r) e^-r of r = unit times the distances; of a whole row of K, whatever stands beyond its end.
-  static void matern(const double* distance, double unit, double* out) {
-    for (int64_t l = 0; l < kNeighbours; l += kLine<double>) {
+  // (1 + r) e^-r of r = unit times the distances from entry `first` on.
+  static void matern(const double* distance, int64_t first, double unit, double* out) {
+    for (int64_t l = first / kLine<double> * kLine<double>; l < kNeighbours; l += kLine<double>) {
       Line<double> r = Line<double>::at(distance + l);
       r.apply([&](Vec<double> v) {
         v = v * unit;
@@ -403,15 +471,15 @@ class Local {
     }
   }
 
-  // K = U^T U, U in place of the upper triangle of K.
+  // K = U^T U, U in place of the upper triangle of K; whole lines, so what is below the diagonal has no meaning.
   void factor() {
     for (int64_t j = 0; j < n_; ++j) {
       double* u = K_ + j * kNeighbours;
-      double scale = 1 / std::sqrt(std::max(u[j], 1e-12));
-      for (int64_t i = j; i < n_; ++i) u[i] *= scale;
+      int64_t at = j / kLine<double> * kLine<double>;
+      scale(1 / std::sqrt(std::max(u[j], 1e-12)), u + at, size_t((kNeighbours - at) / kLine<double>));
       for (int64_t i = j + 1; i < n_; ++i) {
-        double f = u[i], *to = K_ + i * kNeighbours;
-        for (int64_t l = i; l < n_; ++l) to[l] -= f * u[l];
+        at = i / kLine<double> * kLine<double>;
+        axpy(-u[i], u + at, K_ + i * kNeighbours + at, size_t((kNeighbours - at) / kLine<double>));
       }
     }
   }
@@ -438,7 +506,10 @@ class Local {
   std::vector<Step> landmarks_, query_, packed_;
   std::vector<Near> order_, queue_;
   int64_t n_ = 0, allocated_ = 0;
-  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {};
+  std::vector<const Step*> at_;
+  std::vector<int64_t> squares_;
+  std::vector<int32_t> slots_;
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, distances_[kNeighbours * kNeighbours] = {}, a_[kMachines * kNeighbours] = {};
 };
 
 }  // namespace KS_MODULE

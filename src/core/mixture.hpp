@@ -54,6 +54,7 @@ template <class T> class Mixture {
   int64_t cusum_age = 0;                       // rows since the CUSUM was 0
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
+  bool relevance_due = false;                  // the features' relevances are to be estimated again
 
   Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
@@ -144,7 +145,7 @@ template <class T> class Mixture {
         if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
-        if (!due.empty()) {
+        if (!due.empty() || relevance_due) {
           why = Stop::due;
           return i + 1;
         }
@@ -237,11 +238,21 @@ template <class T> class Mixture {
     std::copy_n(relevance, set.width, local.relevance.data());
     place_landmarks();
     local.clear();
+    relevance_due = false;
     for (int64_t i = 0; i < rows.n; ++i) {
       const double* left = kept_residuals.data() + (learnt - rows.n + i) % capacity * set.outputs;
       for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
       local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), weights[i], residual_.data());
     }
+  }
+
+  // Another relevance of each feature; the local memory keeps its rows.
+  void set_relevance(const double* relevance) {
+    std::vector<double> before = local.relevance;
+    std::copy_n(relevance, set.width, local.relevance.data());
+    place_landmarks();
+    local.rescale(before.data());
+    relevance_due = false;
   }
 
   void place_landmarks() {
@@ -339,22 +350,18 @@ template <class T> class Mixture {
     local.look(scaled_[MemoryKind::lasting], r);
     if (local.near.empty()) return p;
     local.solve();
-    double *f = local_raw_.data(), *g = f + set.outputs;
-    local.forecast(f);
-    local.forecast_residual(g);
+    double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
     int64_t C = classes();
-    double *z = local_z_.data(), *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
-    if (set.regression) {
-      z[0] = p[0];
-      neighbours[0] = f[0];
-      corrected[0] = p[0] + g[0];
-      return local_aggregate.forecast(z);
-    }
-    for (int64_t c = 0; c < C; ++c) {
-      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-      z[c] = std::log(std::max(p[c], kLeastProbability));
-      neighbours[c] = std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
-      corrected[c] = std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+    for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
+    for (int m = 0; m < Local::kMachines; ++m) {
+      local.forecast(m, f);
+      local.forecast_residual(m, g);
+      double *neighbours = z + LocalExpert::neighbours(m) * C, *corrected = z + LocalExpert::corrected(m) * C;
+      for (int64_t c = 0; c < C; ++c) {
+        double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+        neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
+        corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+      }
     }
     return local_aggregate.forecast(z);
   }
@@ -441,6 +448,7 @@ template <class T> class Mixture {
       lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
+    for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
     const double* phi = features_[MemoryKind::recent].data() + r * m;
     double covered = dot(phi, phi, size_t(slots() / kLine<double>));
     if (++recent_age <= set.budget)

@@ -67,8 +67,8 @@ TRIAL = 2
 
 #: Fewer rows than these are no local memory.
 MIN_LOCAL = 32
-#: The least relevance of a feature, and of how many rows kept the gradients are taken.
-LEAST_RELEVANCE, GRADIENTS = 0.05, 200
+#: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
+SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
@@ -215,6 +215,9 @@ class NewtonMixture(Learner):
                 self._standardise()
             for memory in due:
                 self._rebuild(memory)
+            if self._core.relevance_due:
+                with one_thread():
+                    self._estimate_relevance()
 
     def _score(self, rows: Any) -> Array:
         scores: Array = self._core.score(rows)
@@ -269,26 +272,31 @@ class NewtonMixture(Learner):
             rows = as_rows(kept, np.float64)
             self._core.refill(rows, targets, weights, self._relevance(z, landmarks, gamma))
 
+    def _estimate_relevance(self) -> None:
+        """The relevance of each feature once more, by what has been learnt since."""
+        get = self._core.array
+        kept, _, _ = self._core.kept(self._core.lasting_age)
+        z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
+        self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
+
     def _relevance(self, z: Array, landmarks: Array, gamma: float) -> Array:
-        """How much the least-squares expert's score moves with each feature: root mean square of its slope, the largest being 1."""
+        """How much the least-squares expert's score changes with each feature: a power of its root mean square slope, at most 1."""
         if len(z) < 16:
             return np.ones(self._width)
-        z = z[np.linspace(0, len(z) - 1, min(len(z), GRADIENTS)).astype(int)]
-        fitted = self._core.array("least_squares_weights")
-        n = len(landmarks)
+        z = z[np.linspace(0, len(z) - 1, min(len(z), SLOPES)).astype(int)]
+        fitted, n = self._core.array("least_squares_weights"), len(landmarks)
         of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
         kernels = np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
         square = np.zeros(self._width)
         for output in range(self._outputs):
             pull = kernels * of_kernels[:, output]
-            slope = fitted[self._landmarks + 1 :, output] - 2 * gamma * (
-                pull.sum(axis=1)[:, None] * z - pull @ landmarks
-            )
-            square += np.sum(slope**2, axis=0)
+            curved = pull.sum(axis=1)[:, None] * z - pull @ landmarks
+            square += np.sum((fitted[self._landmarks + 1 :, output] - 2 * gamma * curved) ** 2, axis=0)
         largest = square.max(initial=0.0)
         if not largest > 0:
             return np.ones(self._width)
-        relevance: Array = LEAST_RELEVANCE + (1 - LEAST_RELEVANCE) * np.sqrt(square / largest)
+        slope = np.sqrt(square / largest)
+        relevance: Array = (LEAST_SLOPE + (1 - LEAST_SLOPE) * slope) ** RELEVANCE_POWER
         return relevance
 
     # ---- state ----
