@@ -91,6 +91,38 @@ def test_extreme_weights_are_the_oracles():
         np.testing.assert_allclose(scores(task, X, y, 8, w), oracle.run(X, y, w), rtol=1e-5, atol=1e-5)
 
 
+# ---- symmetry ----
+
+
+@pytest.mark.parametrize("d", [3, 30])
+@each_task
+def test_covariances_are_symmetric_to_the_bit(task, d):
+    """So that no asymmetry can grow, however long the stream is."""
+    X, y = stream(task, 1000, d=d)
+    learner = started(task, d, 9)
+    for part in np.split(np.arange(len(y)), 4):
+        learner.run(as_rows(X[part]), y[part], weights(len(part)))
+        state = learner.state()
+        stacks = state["stack_covariances"].reshape(2, 6, 6)
+        covariances = [array for name, array in state.items() if name.endswith("_covariance")]
+        assert len(covariances) == (4 if d == 3 else 3)
+        for P in [*covariances, *stacks, state["window_kernel"]]:
+            assert (P == P.T).all()
+            assert (np.diagonal(P) >= 0).all()
+
+
+def test_what_is_above_the_diagonal_of_the_whitening_is_zero():
+    """The core multiplies only with what is below."""
+    X, y = stream("two", 300)
+    learner = started("two", 3)
+    learner.run(as_rows(X), y)
+    state = learner.state()
+    for memory in ("lasting", "recent"):
+        whitening = state[f"{memory}_whitening"]
+        assert (whitening == np.tril(whitening)).all()
+        assert (np.diagonal(whitening) > 0).all()
+
+
 # ---- blocks ----
 
 

@@ -153,7 +153,8 @@ class Aggregate {
     double damp = 1 / (1 + h * along);
     for (int64_t e = 0; e < experts; ++e) w[e] += residual * damp * v_[size_t(e)];
     for (int64_t e = 0; e < experts; ++e)
-      for (int64_t d = 0; d < experts; ++d) P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];
+      for (int64_t d = 0; d <= e; ++d)           // one half, and its mirror image: symmetric to the bit
+        P[d * experts + e] = P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];
   }
 
   std::vector<bool> included_;

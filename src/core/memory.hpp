@@ -22,7 +22,7 @@ class Memory {
                                                // what 0 becomes
   double varying = 1;                          // features that vary: the linear part's prior variance is shared by them
   Points<double> landmarks;
-  Panel<double> whitening;
+  Panel<double> whitening;                     // L^-1, zero above the diagonal
 
   Memory() = default;
   Memory(int64_t width, int64_t budget)
@@ -88,7 +88,7 @@ class Memory {
     k.n = z.n;
     k.width = slots();
     k.dense = k_.data();
-    whitening.template dense<Form::product>(k, 0, z.n, slots() / kLine<double>, out, stride);
+    whitening.template dense<Form::product>(k, 0, z.n, slots() / kLine<double>, out, stride, true);
   }
 
  private:

@@ -179,7 +179,7 @@ template <class T> class Mixture {
     memory.landmarks.count = 0;
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
     for (int64_t i = 0; i < set.budget; ++i)
-      for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j < n ? whitening[i * n + j] : 0;
+      for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
     for (Newton& newton : newtons)
       if (newton.pending) newton.flush();      // all stay in step
     memory.varying = varying;

@@ -4,7 +4,8 @@
 // W <- sqrt(keep) W), then takes one Newton step: with v = P x, s = x.v and the loss's curvature h and residual g at the score,
 // W += v g / (1 + h s), P -= h / (1 + h s) v v^T. P itself is only rewritten every kBlock rounds; until then the v's of the
 // block are kept aside, and a product P x is that with the stored P, corrected for them. So P is read once for a whole block
-// of rows that are at hand, and the result is the same to the bit when rows come one by one.
+// of rows that are at hand, and the result is the same to the bit when rows come one by one. Only one half of P is computed and the
+// other is its mirror image, so P stays symmetric to the bit, however many rounds there are.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -110,15 +111,15 @@ class Newton {
     if (++pending == kBlock) flush();
   }
 
-  // Rewrite P; nothing is pending then.
+  // Rewrite P; nothing is pending then. Of each tile of rows the columns from its diagonal block on.
   void flush() {
-    constexpr int D = 4;                       // columns at a time: their lines stay in registers; m is a multiple of it
-    for (int64_t j = 0; j < pending; ++j)      // -c v, column by column what one column of P needs
-      for (int64_t d = 0; d < m; ++d) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
-    for (int64_t t = 0; t < covariance.slots() / kLine<double>; ++t) {
+    constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
+    for (int64_t d = 0; d < m; ++d)            // -c v, column by column what one column of P needs
+      for (int64_t j = 0; j < pending; ++j) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
+    for (int64_t t = 0; t < m / L; ++t) {
       Line<double> lane[kBlock];
-      for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * kLine<double>);
-      for (int64_t d = 0; d < m; d += D) {
+      for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
+      for (int64_t d = t * L; d < m; d += D) {
         const double* factor = scaled_.data() + d * kBlock;
         Line<double> acc[D];
         for (int u = 0; u < D; ++u) {
@@ -128,7 +129,11 @@ class Newton {
         for (int64_t j = 0; j < pending; ++j)
           for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
         for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
+        if (d >= (t + 1) * L) mirror(acc, covariance.line(d / L, t * L) + d % L);
       }
+      double* block = covariance.line(t, t * L);
+      for (int i = 0; i < L; ++i)
+        for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     }
     if (decay < 1)
       for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
@@ -138,6 +143,14 @@ class Newton {
 
  private:
   size_t lines() const { return size_t(m / kLine<double>); }
+
+  // Four columns of a tile of P, written as four rows: to[i L + u] is entry i of column u.
+  static void mirror(const Line<double> (&column)[4], double* to) {
+    double block[4][kLine<double>];
+    for (int u = 0; u < 4; ++u) column[u].to(block[u]);
+    for (int i = 0; i < kLine<double>; ++i)
+      for (int u = 0; u < 4; ++u) to[i * kLine<double> + u] = block[u][i];
+  }
 
   // The step's residuals, into gradient_, and the curvature that goes with them.
   double residual(const double* f, double shrink, double y, double weight, double s) {

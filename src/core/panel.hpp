@@ -3,6 +3,8 @@
 // Points stand in tiles of one line: tile j holds points j L .. j L + L - 1 as width x L numbers, so that lanes run over points
 // and a tile is contiguous. Each product is one chain of operations over the columns in order, whatever the tiling.
 #pragma once
+#include <algorithm>
+
 #include "rows.hpp"
 #include "simd.hpp"
 
@@ -45,18 +47,20 @@ template <class T> class Panel {
   }
 
   // out[r * stride + slot] for rows i .. i + n - 1 and the first `tiles` tiles. Distances of sparse rows are not made here:
-  // see Kernel::measure.
-  template <Form F> void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride) const {
+  // see Kernel::measure. `triangle`: of slot j only columns 0 .. j are not zero, and those beyond its tile are left out.
+  template <Form F>
+  void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride, bool triangle = false) const {
     constexpr int R = kVectorBytes == 16 ? 2 : 4, N = kVectorBytes == 64 ? 2 : 1;
     constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
     int64_t t = 0, grouped = n / R * R;
+    auto columns = [&](int64_t end) { return triangle ? std::min(width_, end * kLine<T>) : width_; };
     for (; t + N <= tiles; t += N)
-      for (int64_t r = 0; r < grouped; r += R) micro<F, R, N>(rows, i + r, t, out + r * stride, stride);
+      for (int64_t r = 0; r < grouped; r += R) micro<F, R, N>(rows, i + r, t, columns(t + N), out + r * stride, stride);
     for (; t < tiles; ++t)
-      for (int64_t r = 0; r < grouped; r += R) micro<F, R, 1>(rows, i + r, t, out + r * stride, stride);
+      for (int64_t r = 0; r < grouped; r += R) micro<F, R, 1>(rows, i + r, t, columns(t + 1), out + r * stride, stride);
     for (int64_t r = grouped; r < n; ++r) {
-      for (t = 0; t + single <= tiles; t += single) micro<F, 1, single>(rows, i + r, t, out + r * stride, stride);
-      for (; t < tiles; ++t) micro<F, 1, 1>(rows, i + r, t, out + r * stride, stride);
+      for (t = 0; t + single <= tiles; t += single) micro<F, 1, single>(rows, i + r, t, columns(t + single), out + r * stride, stride);
+      for (; t < tiles; ++t) micro<F, 1, 1>(rows, i + r, t, columns(t + 1), out + r * stride, stride);
     }
   }
 
@@ -70,13 +74,13 @@ template <class T> class Panel {
 
  private:
   template <Form F, int R, int N>
-  void micro(const Rows<T>& rows, int64_t i, int64_t tile, T* out, int64_t stride) const {
+  void micro(const Rows<T>& rows, int64_t i, int64_t tile, int64_t columns, T* out, int64_t stride) const {
     Line<T> acc[R][N];
     for (auto& a : acc)
       for (auto& l : a) l = Line<T>::zero();
     const T* x = rows.row(i);
     const T* p = data_.data() + tile * width_ * kLine<T>;
-    for (int64_t d = 0; d < width_; ++d)
+    for (int64_t d = 0; d < columns; ++d)
       for (int n = 0; n < N; ++n) {
         Line<T> point = Line<T>::at(p + (n * width_ + d) * kLine<T>);
         for (int r = 0; r < R; ++r) accumulate<F>(acc[r][n], splat<T>(x[r * rows.width + d]), point);
