@@ -6,9 +6,10 @@
 // Cells. Each row lies in one cell, each cell under one landmark, the nearest to its rows. A cell of more than kSplit rows is split in
 // two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks, the
 // nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
+// Were there no free cell when one is needed, a row would lie in none, and would not be found.
 //
-// Two kernel machines, kernel ridge regressions on the kNeighbours nearest rows: coefficients a = (K + ridge I)^-1 k with a Matern
-// kernel (3/2) whose length is a multiple of the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
+// The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
+// kernel (3/2) whose length is kLength times the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
 // the residual r that the aggregation's forecast left at row i when that was learnt.
 #pragma once
 #include <algorithm>
@@ -27,10 +28,8 @@ namespace KS_MODULE {
 class Local {
  public:
   using Step = int16_t;
-  static constexpr double kSteps = 512, kLightest = 1e-9, kHeaviest = 1e3;
-  static constexpr int kMachines = 2;
-  static constexpr double kLengths[kMachines] = {1, 4}, kRidges[kMachines] = {0.1, 0.03};
-  static constexpr int64_t kNeighbours = 32, kProbed = 8, kSplit = 128, kMeasured = 1024;
+  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.1, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr int64_t kNeighbours = 32, kProbed = 8, kSplit = 64, kMeasured = 512;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
@@ -40,7 +39,7 @@ class Local {
   int64_t count = 0, next = 0;                 // rows kept; rows put since the memory began
   std::vector<Step> rows;                      // by slot
   std::vector<float> targets, weights, residuals;
-  std::vector<int32_t> cells;                  // of each slot
+  std::vector<int32_t> cells;                  // of each slot; -1: none
   std::vector<int32_t> landmark_of;            // of each cell, -1 if it is free
   std::vector<double> relevance;               // of each feature, in (0, 1]: what its scaled value is multiplied by
 
@@ -59,11 +58,11 @@ class Local {
   // Bytes per row kept.
   static int64_t row_bytes(int64_t width, int64_t outputs) {
     int64_t stride = (width + 15) / 16 * 16;
-    return 2 * stride + 4 * (5 + outputs) + kCellsPerSplit * cell_bytes(stride) / kSplit;
+    return 2 * stride + 4 * (3 + outputs) + kCellsPerSplit * cell_bytes(stride) / kSplit;
   }
 
   size_t nbytes() const {
-    return size_t(allocated_ * (2 * stride + 4 * (5 + outputs))) + (allocated_ ? most_cells() : 0) * size_t(cell_bytes(stride)) +
+    return size_t(allocated_ * (2 * stride + 4 * (3 + outputs))) + (allocated_ ? most_cells() : 0) * size_t(cell_bytes(stride)) +
            8 * relevance.size();
   }
 
@@ -77,7 +76,7 @@ class Local {
   // Forgets all rows, and gives back their memory.
   void clear() {
     count = next = allocated_ = n_ = 0;
-    for (auto* a : {&cells, &before_, &after_, &landmark_of, &first_, &size_, &next_cell_, &free_, &sums_}) *a = {};
+    for (auto* a : {&cells, &landmark_of, &members_, &size_, &next_cell_, &free_, &sums_}) *a = {};
     for (auto* a : {&targets, &weights, &residuals}) *a = {};
     rows = means_ = {};
     std::fill(first_cell_.begin(), first_cell_.end(), -1);
@@ -115,8 +114,8 @@ class Local {
     queue_.clear();
     measure_cells(landmark);
     cell = queue_.empty() ? open(landmark) : std::min_element(queue_.begin(), queue_.end())->which;
+    if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
     enter(cell, slot);
-    if (size_[size_t(cell)] > kSplit) split(cell);
   }
 
   // The coefficients of the neighbours, from which the forecasts below are made.
@@ -132,50 +131,46 @@ class Local {
       to_query[i] = std::sqrt(double(near[size_t(i)].square));
     }
     for (int64_t i = 0; i < n_; ++i) {
-      double* row = distances_ + i * kNeighbours;
+      double* row = K_ + i * kNeighbours;
       measure(packed[i], packed + i + 1, n_ - i - 1, squares);
       row[i] = 0;
-      for (int64_t j = i + 1; j < n_; ++j) row[j] = std::sqrt(double(squares[j - i - 1]));
-      std::fill_n(row + n_, kNeighbours - n_, 0.0);
+      for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
+      for (int64_t j = i / kLine<double> * kLine<double>; j < kNeighbours; ++j) row[j] = std::sqrt(j < i || j >= n_ ? 0.0 : row[j]);
     }
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
-    for (int m = 0; m < kMachines; ++m) {
-      double unit = std::sqrt(3.0) / (kLengths[m] * median), *a = a_ + m * kNeighbours;
-      matern(to_query, 0, unit, right);
-      for (int64_t i = 0; i < n_; ++i) {
-        matern(distances_ + i * kNeighbours, i, unit, K_ + i * kNeighbours);
-        double weight = weights[size_t(near[size_t(i)].which)];
-        K_[i * kNeighbours + i] += kRidges[m] / std::min(std::max(weight, kLightest), kHeaviest);
-      }
-      factor();
-      std::copy_n(right, n_, a);
-      substitute(a);
+    double unit = std::sqrt(3.0) / (kLength * median);
+    matern(to_query, 0, unit, right);
+    for (int64_t i = 0; i < n_; ++i) {
+      matern(K_ + i * kNeighbours, i, unit, K_ + i * kNeighbours);
+      double weight = weights[size_t(near[size_t(i)].which)];
+      K_[i * kNeighbours + i] += kRidge / std::min(std::max(weight, kLightest), kHeaviest);
     }
+    factor();
+    std::copy_n(right, n_, a_);
+    substitute(a_);
   }
 
   // f: one value per output; of targets -1 and +1 in classification.
-  void forecast(int machine, double* f) const {
+  void forecast(double* f) const {
     std::fill_n(f, outputs, 0.0);
-    const double* a = coefficients(machine);
     double total = 0;
     for (int64_t i = 0; i < n_; ++i) {
       double y = targets[size_t(near[size_t(i)].which)];
       if (outputs == 1) {
-        f[0] += a[i] * y;
+        f[0] += a_[i] * y;
       } else {
-        f[int64_t(y)] += 2 * a[i];
-        total += a[i];
+        f[int64_t(y)] += 2 * a_[i];
+        total += a_[i];
       }
     }
     for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
   }
-  void forecast_residual(int machine, double* f) const {
+  void forecast_residual(double* f) const {
     std::fill_n(f, outputs, 0.0);
-    const double* a = coefficients(machine);
     for (int64_t i = 0; i < n_; ++i)
-      for (int64_t c = 0; c < outputs; ++c) f[c] += a[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
+      for (int64_t c = 0; c < outputs; ++c) f[c] += a_[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
   }
-  const double* coefficients(int machine) const { return a_ + machine * kNeighbours; }
+  const double* coefficients() const { return a_; }
 
   // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
   void rescale(const double* from) {
@@ -213,33 +208,34 @@ class Local {
       rows.reserve(size_t(allocated_ * stride));
       residuals.reserve(size_t(allocated_ * outputs));
       for (auto* a : {&targets, &weights}) a->reserve(size_t(allocated_));
-      for (auto* a : {&cells, &before_, &after_}) a->reserve(size_t(allocated_));
-      for (auto* a : {&landmark_of, &first_, &size_, &next_cell_}) a->reserve(most_cells());
+      cells.reserve(size_t(allocated_));
+      for (auto* a : {&landmark_of, &size_, &next_cell_}) a->reserve(most_cells());
+      members_.reserve(most_cells() * size_t(kSplit + 1));
       sums_.reserve(most_cells() * size_t(stride));
       means_.reserve(most_cells() * size_t(stride));
     }
     rows.resize(size_t(n * stride));
     residuals.resize(size_t(n * outputs));
     for (auto* a : {&targets, &weights}) a->resize(size_t(n));
-    for (auto* a : {&cells, &before_, &after_}) a->resize(size_t(n));
+    cells.resize(size_t(n));
   }
 
   // Whether rows may lie in such cells under such landmarks: from a state.
   static bool fit(const int32_t* cell, size_t n, const int32_t* landmark, size_t n_cells, int64_t n_landmarks) {
-    std::vector<bool> used(n_cells);
+    std::vector<int64_t> used(n_cells);
     for (size_t i = 0; i < n; ++i) {
-      if (cell[i] < 0 || size_t(cell[i]) >= n_cells) return false;
-      used[size_t(cell[i])] = true;
+      if (cell[i] < -1 || cell[i] >= int64_t(n_cells)) return false;
+      if (cell[i] >= 0 && ++used[size_t(cell[i])] > kSplit + 1) return false;
     }
     for (size_t c = 0; c < n_cells; ++c)
-      if (landmark[c] < -1 || landmark[c] >= n_landmarks || used[c] != (landmark[c] >= 0)) return false;
+      if (landmark[c] < -1 || landmark[c] >= n_landmarks || (used[c] > 0) != (landmark[c] >= 0)) return false;
     return true;
   }
 
   // After the rows, their cells and landmark_of were written and the landmarks placed: what follows from them.
   void settle() {
     size_t n = landmark_of.size();
-    first_.assign(n, -1);
+    members_.assign(n * size_t(kSplit + 1), -1);
     size_.assign(n, 0);
     next_cell_.assign(n, -1);
     sums_.assign(n * size_t(stride), 0);
@@ -272,7 +268,7 @@ class Local {
  private:
   const Step* mean(int32_t cell) const { return means_.data() + cell * stride; }
   size_t most_cells() const { return most_cells(allocated_, int64_t(first_cell_.size())); }
-  static int64_t cell_bytes(int64_t stride) { return 6 * stride + 16; }
+  static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
 
   void steps(const Rows<double>& z, int64_t r, Step* to) const {
     std::fill_n(to, stride, Step(0));
@@ -284,6 +280,8 @@ class Local {
     int64_t i = 0;
 #if defined(__AVX2__)
     for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
+      for (int64_t r = i + 8; r < std::min(i + 12, n); ++r)
+        for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
       __m256i total = _mm256_setzero_si256();
       for (int64_t d = 0; d < stride; d += kExact) {
         __m256i sum[4] = {};
@@ -356,7 +354,8 @@ class Local {
     slots_.clear();
     for (const Near& cell : queue_) {
       if (int64_t(slots_.size()) >= kMeasured) break;
-      for (int32_t s = first_[size_t(cell.which)]; s >= 0; s = after_[size_t(s)]) slots_.push_back(s);
+      const int32_t* member = members_.data() + cell.which * (kSplit + 1);
+      slots_.insert(slots_.end(), member, member + size_[size_t(cell.which)]);
     }
     gather(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
@@ -375,8 +374,9 @@ class Local {
     std::sort_heap(near.begin(), near.end(), closer);
   }
 
-  // A new cell under a landmark.
+  // A new cell under a landmark, -1 if there is no free one.
   int32_t open(int32_t landmark) {
+    if (free_.empty() && landmark_of.size() >= most_cells()) return -1;
     int32_t c;
     if (!free_.empty()) {
       std::pop_heap(free_.begin(), free_.end(), std::greater<int32_t>());
@@ -385,7 +385,7 @@ class Local {
     } else {
       c = int32_t(landmark_of.size());
       landmark_of.push_back(0);
-      first_.push_back(-1);
+      members_.resize(members_.size() + size_t(kSplit + 1));
       size_.push_back(0);
       next_cell_.push_back(-1);
       sums_.resize(sums_.size() + size_t(stride));
@@ -402,21 +402,19 @@ class Local {
   }
 
   void enter(int32_t c, int32_t slot) {
-    int32_t first = first_[size_t(c)];
     cells[size_t(slot)] = c;
-    before_[size_t(slot)] = -1;
-    after_[size_t(slot)] = first;
-    if (first >= 0) before_[size_t(first)] = slot;
-    first_[size_t(c)] = slot;
+    if (c < 0) return;
+    members_[size_t(c * (kSplit + 1) + size_[size_t(c)])] = slot;
     move(c, slot, 1);
   }
 
   void leave(int32_t slot) {
-    int32_t c = cells[size_t(slot)], b = before_[size_t(slot)], a = after_[size_t(slot)];
-    (b >= 0 ? after_[size_t(b)] : first_[size_t(c)]) = a;
-    if (a >= 0) before_[size_t(a)] = b;
+    int32_t c = cells[size_t(slot)];
+    if (c < 0) return;
     move(c, slot, -1);
-    if (size_[size_t(c)]) return;
+    int32_t *member = members_.data() + c * (kSplit + 1), left = size_[size_t(c)];
+    *std::find(member, member + left, slot) = member[left];
+    if (left) return;
     int32_t* at = &first_cell_[size_t(landmark_of[size_t(c)])];
     while (*at != c) at = &next_cell_[size_t(*at)];
     *at = next_cell_[size_t(c)];
@@ -438,25 +436,26 @@ class Local {
     }
   }
 
-  void split(int32_t c) {
-    if (free_.empty() && landmark_of.size() >= most_cells()) return;
-    std::vector<int32_t> members;
-    for (int32_t s = first_[size_t(c)]; s >= 0; s = after_[size_t(s)]) members.push_back(s);
+  // Splits a cell that has no place left; the half that the query is nearer to, or -1 if there is no free cell.
+  int32_t split(int32_t c) {
+    int32_t other = open(landmark_of[size_t(c)]);
+    if (other < 0) return -1;
+    const int32_t* member = members_.data() + c * (kSplit + 1);
+    std::vector<int32_t> all(member, member + size_[size_t(c)]);
     auto row = [&](int32_t s) { return rows.data() + s * stride; };
     auto farthest = [&](const Step* from) {
       Near best{-1, 0};
-      for (int32_t s : members) best = std::max(best, Near{square(from, row(s)), s});
+      for (int32_t s : all) best = std::max(best, Near{square(from, row(s)), s});
       return best.which;
     };
     int32_t a = farthest(mean(c)), b = farthest(row(a));
     std::vector<Near> along;
-    for (int32_t s : members) along.push_back({square(row(a), row(s)) - square(row(b), row(s)), s});
+    for (int32_t s : all) along.push_back({square(row(a), row(s)) - square(row(b), row(s)), s});
     std::sort(along.begin(), along.end());
-    int32_t other = open(landmark_of[size_t(c)]);
     std::fill_n(sums_.begin() + c * stride, stride, 0);
-    first_[size_t(c)] = -1;
     size_[size_t(c)] = 0;
     for (size_t i = 0; i < along.size(); ++i) enter(i < along.size() / 2 ? c : other, along[i].which);
+    return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
   // (1 + r) e^-r of r = unit times the distances from entry `first` on.
@@ -497,8 +496,8 @@ class Local {
     }
   }
 
-  std::vector<int32_t> before_, after_;        // of each slot: its neighbours in the list of its cell
-  std::vector<int32_t> first_, size_, next_cell_;  // of each cell: its first row, how many, the next cell under its landmark
+  std::vector<int32_t> members_;               // of each cell: its rows, kSplit + 1 places
+  std::vector<int32_t> size_, next_cell_;      // of each cell: how many rows, the next cell under its landmark
   std::vector<int32_t> sums_;                  // of each cell
   std::vector<Step> means_;
   std::vector<int32_t> first_cell_;            // of each landmark
@@ -509,7 +508,7 @@ class Local {
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;
-  alignas(64) double K_[kNeighbours * kNeighbours] = {}, distances_[kNeighbours * kNeighbours] = {}, a_[kMachines * kNeighbours] = {};
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {};
 };
 
 }  // namespace KS_MODULE

@@ -353,15 +353,13 @@ template <class T> class Mixture {
     double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
     int64_t C = classes();
     for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
-    for (int m = 0; m < Local::kMachines; ++m) {
-      local.forecast(m, f);
-      local.forecast_residual(m, g);
-      double *neighbours = z + LocalExpert::neighbours(m) * C, *corrected = z + LocalExpert::corrected(m) * C;
-      for (int64_t c = 0; c < C; ++c) {
-        double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-        neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
-        corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
-      }
+    local.forecast(f);
+    local.forecast_residual(g);
+    double *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
+    for (int64_t c = 0; c < C; ++c) {
+      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+      neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
+      corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
     }
     return local_aggregate.forecast(z);
   }

@@ -12,12 +12,11 @@ struct Expert {
   static constexpr int count = 6, newtons = 4;
 };
 
-// What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, then for each kernel machine the
-// forecast of the neighbours' targets, and that of the aggregation corrected by the neighbours' residuals.
+// What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
+// targets, and the first corrected by the neighbours' residuals.
 struct LocalExpert {
-  static constexpr int aggregation = 0, count = 5;
-  static constexpr int neighbours(int machine) { return 1 + 2 * machine; }
-  static constexpr int corrected(int machine) { return 2 + 2 * machine; }
+  enum Name { aggregation, neighbours, corrected };
+  static constexpr int count = 3;
 };
 
 struct MemoryKind {
