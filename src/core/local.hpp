@@ -29,7 +29,7 @@ class Local {
  public:
   using Step = int16_t;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.1, kLightest = 1e-9, kHeaviest = 1e3;
-  static constexpr int64_t kNeighbours = 32, kProbed = 8, kSplit = 64, kMeasured = 512;
+  static constexpr int64_t kNeighbours = 24, kProbed = 8, kSplit = 64, kMeasured = 512;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
