@@ -43,7 +43,7 @@ SMALL = {
     "LinearPA": {},
     "NOGD": {"budget": 12, "rank": 5},
     "NOLANA": {"budget": 12, "rank": 5},
-    "NewtonMixture": {"budget": 8},
+    "NewtonMixture": {"budget": 8, "memory": 4000},
     "OKLGD": {"max_size": 10_000},
     "OKS": {"bandwidths": (0.5, 2.0), "seed": 3},
     "OKSSIL": {"budget": 5, "nu": 0.3, "seed": 3},

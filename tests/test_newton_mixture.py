@@ -458,8 +458,12 @@ def test_rows_that_become_wide():
     ],
 )
 def test_what_it_needs_is_known_before(budget, width, outputs):
-    learner = NewtonMixture(budget)
+    learner = NewtonMixture(budget, memory=0)
     assert 0.9 < learner.needs(width, outputs) / learner.start(width, outputs).nbytes < 1.01
+    wide = width > 3 * budget  # no local memory
+    assert NewtonMixture(budget, memory=10**6).needs(width, outputs) == learner.needs(width, outputs) + 10**6 * (
+        not wide
+    )
 
 
 def test_very_wide_rows_have_fewer_landmarks_and_no_window():
@@ -524,12 +528,16 @@ def test_weights_of_any_size(weight, d):
 @each_task
 def test_memory_does_not_grow(task):
     X, y = stream(task, 20_000)
-    learner = started(task, 3)
-    shapes, size = {k: v.shape for k, v in learner.state().items()}, learner.nbytes
+    learner = NewtonMixture(12, memory=20_000).start(3, OUTPUTS[task], regression=task == "regression")
+    learner.run(as_rows(X[:1000]), y[:1000])
+    state, size = learner.state(), learner.nbytes
+    bare = NewtonMixture(12, memory=0).start(3, OUTPUTS[task], regression=task == "regression")
+    assert 15_000 < size - bare.nbytes - state["kept_residuals"].nbytes <= 20_000
+    shapes = {k: v.shape for k, v in state.items() if k != "local_landmark_of"}
     for part in np.split(np.arange(len(y)), 10):
         learner.run(as_rows(X[part]), y[part])
         assert learner.nbytes == size
-        assert {k: v.shape for k, v in learner.state().items()} == shapes
+        assert {k: v.shape for k, v in learner.state().items() if k != "local_landmark_of"} == shapes
 
 
 def test_memory_is_what_the_documentation_says():
@@ -639,8 +647,16 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
                 broken = array.copy()
                 broken.flat[array.size // 2] = value
                 bad.append({name: broken})
-    counts = {name for name in good.keys() - {"shape"} if good[name].dtype.kind == "i"}
-    assert len(counts) == 12
+    counts = {name for name in good.keys() - {"shape"} if good[name].dtype == np.int64}
+    assert len(counts) == (12 if d == 40 else 13)
+    if d == 3:
+        bad += [{"local_cells": good["local_cells"] + shift} for shift in (-2, 1, 10**6)]
+        bad += [{"local_landmark_of": good["local_landmark_of"] + shift} for shift in (-1, -12, 12)]
+        bad.append({"local_rows": good["local_rows"] * 0 + np.int16(5000)})
+        bad.append({"local_weights": -good["local_weights"]})
+        bad += [{"local_relevance": good["local_relevance"] * value} for value in (0.0, -1.0, 3.0)]
+        if task == "three":
+            bad.append({"local_targets": good["local_targets"] + 3})
     bad += [
         {name: np.array([value])} for name in counts for value in (-2, 2**63 - 1) if (name, value) != NEVER
     ]

@@ -124,7 +124,11 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
   require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
   require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
           "the state's classes are out of range");
-  Local::Step most = Local::Step(8 * Local::kSteps);
+  Vector<double> relevance;
+  get(given, "local_relevance", relevance);
+  require(std::all_of(relevance.data(), relevance.data() + relevance.shape(0), [](double v) { return v > 0 && v <= 1; }),
+          "the state's relevances must be in (0, 1]");
+  Local::Step most = Local::Step(4 * Local::kSteps);
   require(std::all_of(rows.data(), rows.data() + n * width, [&](Local::Step v) { return v >= -most && v <= most; }),
           "the state's local rows are out of range");
   require(landmark_of.shape(0) <= local.most_cells(int64_t(n), landmarks) &&
@@ -327,6 +331,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)
+      .def_static("local_landmark_bytes", &Local::landmark_bytes, "width"_a)
       .def_prop_ro("due",
                    [](B& b) {
                      std::vector<std::string> names;

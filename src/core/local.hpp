@@ -33,7 +33,7 @@ class Local {
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
-  static constexpr double kLargest = 1e30;     // of a target
+  static constexpr double kLargest = 1e30;     // of a target, standardised
 
   int64_t width = 0, stride = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there is no local memory
   int64_t count = 0, next = 0;                 // rows kept; rows put since the memory began
@@ -53,12 +53,13 @@ class Local {
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
       : width(width_), stride((width_ + 15) / 16 * 16), outputs(outputs_), capacity(capacity_),
-        relevance(size_t(capacity_ ? width_ : 0), 1.0), query_(size_t(stride)), packed_(size_t(kNeighbours * stride)) {}
+        relevance(size_t(capacity_ ? width_ : 0), 1.0), zero_(relevance.size(), 0.0), query_(size_t(stride)), packed_(size_t(kNeighbours * stride)) {}
 
-  // Bytes per row kept.
+  // Bytes per landmark, whose first cell is there from the start, and per row kept.
+  static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }
   static int64_t row_bytes(int64_t width, int64_t outputs) {
     int64_t stride = (width + 15) / 16 * 16;
-    return 2 * stride + 4 * (3 + outputs) + kCellsPerSplit * cell_bytes(stride) / kSplit;
+    return 2 * stride + 4 * (3 + outputs) + (kCellsPerSplit * cell_bytes(stride) + kSplit - 1) / kSplit;
   }
 
   size_t nbytes() const {
@@ -66,8 +67,9 @@ class Local {
            8 * relevance.size();
   }
 
-  // The landmarks, scaled.
-  void place(const Rows<double>& points) {
+  // The landmarks, scaled, and what 0 is when scaled.
+  void place(const Rows<double>& points, const double* zero) {
+    zero_.assign(zero, zero + width);
     landmarks_.assign(size_t(points.n * stride), 0);
     for (int64_t j = 0; j < points.n; ++j) steps(points, j, landmarks_.data() + j * stride);
     first_cell_.assign(size_t(points.n), -1);
@@ -180,6 +182,7 @@ class Local {
     *this = Local(old.width, old.outputs, old.capacity);
     relevance = old.relevance;
     landmarks_ = old.landmarks_;
+    zero_ = old.zero_;
     first_cell_.assign(old.first_cell_.size(), -1);
     for (int64_t i = 0; i < old.count; ++i) {
       size_t slot = size_t((old.next - old.count + i) % capacity);
@@ -270,9 +273,13 @@ class Local {
   size_t most_cells() const { return most_cells(allocated_, int64_t(first_cell_.size())); }
   static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
 
+  // Scaled rows are moved so that 0 stays 0; here they are moved back, so that the rounding does not depend on the origin.
   void steps(const Rows<double>& z, int64_t r, Step* to) const {
-    std::fill_n(to, stride, Step(0));
-    z.each(r, [&](int64_t d, double v) { to[d] = Step(std::floor(v * relevance[size_t(d)] * kSteps + 0.5)); });
+    auto step = [&](int64_t d, double v) { to[d] = Step(std::floor((v + zero_[size_t(d)]) * relevance[size_t(d)] * kSteps + 0.5)); };
+    std::fill_n(to + width, stride - width, Step(0));
+    if (z.sparse())
+      for (int64_t d = 0; d < width; ++d) step(d, 0);
+    z.each(r, step);
   }
 
   // Square distances of a to n rows. Each difference is below 8 kSteps.
@@ -496,6 +503,7 @@ class Local {
     }
   }
 
+  std::vector<double> zero_;
   std::vector<int32_t> members_;               // of each cell: its rows, kSplit + 1 places
   std::vector<int32_t> size_, next_cell_;      // of each cell: how many rows, the next cell under its landmark
   std::vector<int32_t> sums_;                  // of each cell

@@ -162,6 +162,7 @@ template <class T> class Mixture {
         a->restart();
       else
         a->noise = std::max(a->noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
+    if (lasting_age <= 2) kept_residuals.clear();
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
     target_spread = spread;
@@ -264,7 +265,7 @@ template <class T> class Mixture {
     points.n = landmarks.count;
     points.width = set.width;
     points.dense = dense.data();
-    local.place(points);
+    local.place(points, memories[MemoryKind::lasting].zero.data());
   }
 
  private:

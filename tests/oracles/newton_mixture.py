@@ -252,7 +252,7 @@ class Local:
         self.rows: list[tuple[Array, int, np.float32, np.float32, Array]] = []
 
     def steps(self, z: Array) -> Array:
-        """A scaled row, 0 where x is 0, as integers."""
+        """A scaled row as integers."""
         return np.floor(z * self.relevance * 512 + 0.5).astype(int)
 
     def order(self, q: Array) -> Array:
@@ -390,13 +390,9 @@ class NewtonMixture(Learner):
             return p * self.target_spread + self.target_centre
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
 
-    def moved(self, x: Array) -> Array:
-        """The scaled row, moved so that 0 stays 0."""
-        return self.lasting.scaled(x) - self.lasting.scaled(np.zeros(self.width))
-
     def local_logits(self, x: Array, p: Array) -> Array | None:
         """What the local aggregation sees: the aggregation's forecast, the neighbours', and the first corrected."""
-        made = None if self.local is None else self.local.forecasts(self.moved(x), self.outputs)
+        made = None if self.local is None else self.local.forecasts(self.lasting.scaled(x), self.outputs)
         if made is None:
             return None
         f, missing = made
@@ -422,7 +418,7 @@ class NewtonMixture(Learner):
             residual = 2 * ((np.arange(self.outputs) == int(target)) - p)
         unit = self.target_spread if self.regression else 1.0
         self.residuals = [*self.residuals, residual * unit][-self.capacity :]
-        self.local.put(self.moved(x), target, w, residual)
+        self.local.put(self.lasting.scaled(x), target, w, residual)
 
     def relevance(self, X: Array) -> Array:
         """How much the least-squares expert's score changes with each feature."""
@@ -444,12 +440,11 @@ class NewtonMixture(Learner):
         if self.local is None:
             return
         self.local.relevance = self.relevance(np.array([x for x, _, _ in kept]))
-        zero = self.lasting.scaled(np.zeros(self.width))
-        self.local.landmarks = np.array([self.local.steps(z - zero) for z in self.lasting.landmarks])
+        self.local.landmarks = np.array([self.local.steps(z) for z in self.lasting.landmarks])
         self.local.clear()
         unit = self.target_spread if self.regression else 1.0
         for (x, y, w), residual in zip(kept, self.residuals[-len(kept) :], strict=True):
-            self.local.put(self.moved(x), self.standard(y), w, residual / unit)
+            self.local.put(self.lasting.scaled(x), self.standard(y), w, residual / unit)
 
     def rescale_local(self) -> None:
         """Relevances by what has been learnt since; the rows kept are moved."""
@@ -457,8 +452,7 @@ class NewtonMixture(Learner):
             return
         rows, before = self.local.rows, self.local.relevance
         self.local.relevance = self.relevance(np.array([x for x, _, _ in self.kept]))
-        zero = self.lasting.scaled(np.zeros(self.width))
-        self.local.landmarks = np.array([self.local.steps(z - zero) for z in self.lasting.landmarks])
+        self.local.landmarks = np.array([self.local.steps(z) for z in self.lasting.landmarks])
         self.local.rows = []
         for q, _, y, w, residual in rows:
             q = np.floor(q * (self.local.relevance / before) + 0.5).astype(int)
@@ -553,6 +547,7 @@ class NewtonMixture(Learner):
         if self.target_spread <= 1e-12 * abs(self.target_centre):
             self.target_spread = max(1.0, abs(self.target_centre))
         if self.lasting_age <= 2:  # losses of targets of unknown scale
+            self.residuals = [0 * residual for residual in self.residuals]
             self.aggregate, self.local_aggregate = Aggregate(6, True), Aggregate(3, True, local=True)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):

@@ -19,6 +19,12 @@ Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic s
 
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
+Local memory. Many rows, of which the nearest are found through cells, and kernel ridge regression on those (see
+``src/core/local.hpp``): of the targets, and of the residuals of the aggregation's forecast. A second aggregation of the same kind
+joins the three. A feature counts in the distance by its relevance, how much the least_squares expert's score changes with it.
+Relevances are estimated at each rebuild of the lasting memory, when the local memory begins again from the rows kept, and when
+16, 64 and 256 budget rows have been learnt since. Wide rows have no local memory.
+
 Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, 4, 8, ... 4 budget rows have been learnt. Later
 the recent memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
 one when the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM
@@ -176,8 +182,10 @@ class NewtonMixture(Learner):
 
     def _local_rows(self, width: int, outputs: int) -> int:
         """How many rows the local memory may keep."""
-        rows = self.memory // int(core.Mixture64.local_row_bytes(width, outputs))
-        return min(rows, 2**31 - 1) if rows >= MIN_LOCAL and width <= 3 * self._sizes(width)[0] else 0
+        landmarks = self._sizes(width)[0]
+        free = self.memory - landmarks * int(core.Mixture64.local_landmark_bytes(width)) - 8 * width
+        rows = free // int(core.Mixture64.local_row_bytes(width, outputs))
+        return min(rows, 2**31 - 1) if rows >= MIN_LOCAL and width <= 3 * landmarks else 0
 
     def needs(self, width: int, outputs: int) -> int:
         """About how many bytes the state takes when the local memory is full.
