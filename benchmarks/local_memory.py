@@ -246,10 +246,18 @@ def main() -> None:
         )
         print(lines[-1], flush=True)
     mean = float(np.exp(np.mean(np.log(ratios))))
-    lines.append(f"\nGeometric mean of the ratios {mean:.3f}, worst {max(ratios):.3f}; over the best k-NN at worst {max(against):.3f}.")
+    lines.append(
+        f"\nGeometric mean of the ratios {mean:.3f}, worst {max(ratios):.3f}; over the best k-NN at worst {max(against):.3f}."
+    )
     print(lines[-1])
     if given.out:
-        given.out.write_text("# What the local memory buys\n\n`" + "benchmarks/local_memory.py" + f" --rows {given.rows}`\n\n" + "\n".join(lines) + "\n")
+        given.out.write_text(
+            "# What the local memory buys\n\n`"
+            + "benchmarks/local_memory.py"
+            + f" --rows {given.rows}`\n\n"
+            + "\n".join(lines)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from kernelstream.kernels import Gaussian
-from kernelstream.sketches.adaptive import Landmarks
+from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.stream import load
 
 

@@ -11,10 +11,10 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from kernelstream.experiments.protocols import all_experiments
-from kernelstream.experiments.store import Store
-from kernelstream.experiments.summarise import summarise
-from kernelstream.experiments.summary import Entry, Figure, Section, Table
+from kernelstream_reproduce.comparison import summarise
+from kernelstream_reproduce.protocols import all_experiments
+from kernelstream_reproduce.store import Store
+from kernelstream_reproduce.summary import Entry, Figure, Section, Table
 
 PICTURES = (
     "overview",

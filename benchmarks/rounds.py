@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=400_000)
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
-    names = options.only or [n for n in learners.__all__ if n != "Learner"]
+    names = options.only or list(learners.registered(plugins=False))
     lines = [f"CPU level {LEVEL}, CPU time, one thread; late: before round {options.last:,}.", ""]
     for data in ("a9a", "covtype.binary"):
         window, gamma = stream(data)

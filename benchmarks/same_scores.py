@@ -99,9 +99,16 @@ def main(what: str, path: str) -> int:
             continue
         wrong = [key for key, array in scores.items() if array.tobytes() != saved[key].tobytes()]
         differ += bool(wrong)
+        count = sum(array.size for array in scores.values())
+        gaps = [
+            np.abs(scores[key] - saved[key]) / (1 + np.abs(saved[key]))
+            for key in wrong
+            if saved[key].dtype.kind == "f"
+        ]
+        gap = max((float(g.max()) for g in gaps), default=0.0)
         print(
-            f"{name}: {sum(a.size for a in scores.values()):,} numbers,",
-            f"{len(wrong)} arrays differ" if wrong else "same bits",
+            f"{name}: {count:,} numbers,",
+            f"{len(wrong)} arrays differ, by {gap:.1e}" if wrong else "same bits",
         )
     if what == "write":
         np.savez(path, **saved)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.experiments.streams import aligned_bandwidth, make, pass_over, permuted
+from kernelstream_reproduce.streams import aligned_bandwidth, make, permuted, run_pass
 
 ETAS = [10.0**e for e in range(-5, 1)]
 STREAMS = (("german.numer_scale", None), ("svmguide3", None), ("spambase", None), ("a9a", 10_000))
@@ -42,10 +42,10 @@ def main() -> None:
                 learners[f"SkeGD {transfer}, rho = {cycle}"] = settings
         for label, own in learners.items():
             settings = {**common, **own}
-            tried = {eta: pass_over(make({**settings, "eta": eta}, name, 0), *streams[0]) for eta in ETAS}
+            tried = {eta: run_pass(make({**settings, "eta": eta}, name, 0), *streams[0]) for eta in ETAS}
             eta, _ = min(tried.items(), key=lambda pair: pair[1].measures["mistakes"])
             runs = [
-                pass_over(make({**settings, "eta": eta}, name, seed), *stream)
+                run_pass(make({**settings, "eta": eta}, name, seed), *stream)
                 for seed, stream in enumerate(streams)
             ]
             cells = [

@@ -1,5 +1,7 @@
+import ast
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +15,7 @@ import kernelstream.learners
 from kernelstream import cli
 from kernelstream.cli import arguments
 
-LEARNERS = [name for name in kernelstream.learners.__all__ if name != "Learner"]
+LEARNERS = list(kernelstream.learners.registered(plugins=False))
 
 
 def run(capsys, *argv):
@@ -176,14 +178,14 @@ def test_other_errors_are_one_line_too(capsys, monkeypatch, tmp_path):
     ],
 )
 def test_values_are_python_literals_or_strings(text, value):
-    assert arguments._setting(text) == ("a", value)
+    assert arguments.setting(text) == ("a", value)
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("0", 0), ("1e6", 10**6), ("1_000", 1000), ("9007199254740993", 2**53 + 1)]
 )
 def test_counts(text, value):
-    assert arguments._count(text) == value
+    assert arguments.count(text) == value
 
 
 COMMAND = [sys.executable, "-c", "import sys; from kernelstream.cli import main; sys.exit(main())"]
@@ -237,10 +239,78 @@ def test_a_closed_pipe_is_no_error():
     assert process.returncode == 0
 
 
-def test_importing_the_command_line_is_cheap():
-    code = "import sys, kernelstream.cli; print({'rich', 'sklearn.datasets', 'river'} & set(sys.modules))"
+HEAVY = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "pyarrow",
+    "rich",
+    "matplotlib",
+    "joblib",
+    "safetensors",
+    "river",
+)
+
+
+def imported(code, modules):
+    """Those of some modules that a new process has imported after some code."""
+    code += f"\nimport sys\nprint([name for name in {modules!r} if name in sys.modules], file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    return ast.literal_eval(done.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kernelstream",
+        "import kernelstream; dir(kernelstream); hasattr(kernelstream, 'nothing')",
+        "import kernelstream.cli",
+        "from kernelstream.cli import main; main(['--help'])",
+        "from kernelstream.cli import main; main(['--version'])",
+        "from kernelstream.cli import main; main(['completion', 'zsh'])",
+        *(
+            f"from kernelstream.cli import main; main(['{command}', '--help'])"
+            for command in ("run", "compare", "predict", "inspect", "learners", "completion")
+        ),
+    ],
+)
+def test_help_imports_nothing_heavy(code):
+    assert imported(code, HEAVY) == []
+
+
+def test_a_run_imports_nothing_that_it_does_not_need():
+    code = "from kernelstream.cli import main; assert main(['run', '--rows', '100', '--quiet']) == 0"
+    needless = (
+        "pandas",
+        "pyarrow",
+        "matplotlib",
+        "rich",
+        "river",
+        "scipy.stats._stats_py",
+        "sklearn.datasets",
+    )
+    assert imported(code, needless) == []
+
+
+def test_what_a_command_put_off_can_be_imported_later():
+    """Pandas looks absent only while scikit-learn is imported; scipy.stats is loaded at its first use."""
+    pytest.importorskip("pandas")
+    code = (
+        "from kernelstream.cli import main; main(['run', '--rows', '100', '--quiet'])\n"
+        "import pandas, scipy.stats; assert pandas.DataFrame and scipy.stats.norm.cdf(0) == 0.5\n"
+        "from sklearn.utils.fixes import _mode; assert _mode([1, 2, 2]).mode == 2"
+    )
+    assert imported(code, ("pandas", "scipy.stats")) == ["pandas", "scipy.stats"]
+
+
+def test_the_package_offers_its_names():
+    for name in kernelstream.__all__:
+        assert name in dir(kernelstream)
+        assert getattr(kernelstream, name) is not None
+    assert kernelstream.stream.read is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = kernelstream.nothing
 
 
 def test_the_default_stream_is_one_the_default_model_learns(capsys):
@@ -448,7 +518,7 @@ def test_compare_goes_on_without_those_that_fail(capsys):
     assert [entry["learner"] for entry in record["ranked"]] == ["NOGD"]
     assert "max_size=10" in record["failed"]["KernelPA"]
     assert "KernelPA stopped: KernelPA holds max_size=10" in run(capsys, *argv, "--quiet")[1]
-    assert "no learner got through" in fails(capsys, *argv[:2], "KernelPA", *argv[3:], "--quiet")
+    assert "no learner reached the end" in fails(capsys, *argv[:2], "KernelPA", *argv[3:], "--quiet")
 
 
 # ---- help ----
@@ -471,6 +541,27 @@ def test_help_has_examples_and_exit_codes(capsys):
         assert "130  stopped by Ctrl-C" in out
 
 
+def test_commands_of_other_packages_are_found(capsys, tmp_path, monkeypatch):
+    """As `importlib.metadata` finds them."""
+    from importlib.metadata import entry_points
+
+    from kernelstream.cli import group
+
+    package = tmp_path / "other-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        "[console_scripts]\nother = other:main\n\n[kernelstream.commands]\nhello = other_commands:hello\n\n[more]\na = b:c\n"
+    )
+    (tmp_path / "other_commands.py").write_text(
+        "import click\n\n@click.command(short_help='say hello')\ndef hello():\n    print('hello')\n    return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert group._plugins() == {entry.name: entry.value for entry in entry_points(group=group.PLUGINS)}
+    assert run(capsys, "hello") == (3, "hello\n", "")
+    assert "say hello" in run(capsys, "--help")[1]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed(capsys, shell):
     code, out, _ = run(capsys, "completion", shell)
@@ -482,10 +573,14 @@ def test_completion_is_printed(capsys, shell):
 def test_completion_completes_in_bash(capsys, tmp_path):
     script = tmp_path / "complete.bash"
     script.write_text(run(capsys, "completion", "bash")[1])
+    program = tmp_path / "kernelstream"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     ask = """
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-        "$(complete -p kernelstream | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+        "$(complete -p kernelstream | sed 's/.*-F \\([^ ]*\\).*/\\1/')" kernelstream
         echo "${COMPREPLY[@]}"
     """
     for words, expected in (
@@ -493,10 +588,12 @@ def test_completion_completes_in_bash(capsys, tmp_path):
         (["kernelstream", "run", "--learner", "NO"], "NOGD NOLANA"),
         (["kernelstream", "run", "--che"], "--checkpoint"),
         (["kernelstream", "learners", "SkeG"], "SkeGD"),
+        (["kernelstream", "compare", "--learners", "NOGD,BO"], "NOGD,BOGD"),
+        (["kernelstream", "run", "--format", "js"], "jsonl"),
+        (["kernelstream", "run", "--task", "r"], "regression"),
         (["kernelstream", "data", "g"], "get"),
         (["kernelstream", "data", "get", "svm"], "svmguide3"),
     ):
-        done = subprocess.run(
-            ["bash", "-c", ask, "ask", str(script), *words], capture_output=True, text=True, check=True
-        )
+        argv = ["bash", "-c", ask, "ask", str(script), *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, env=environment)
         assert done.stdout.strip() == expected, done.stderr

@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 import kernelstream
+import kernelstream_reproduce
 
 # A module whose name starts with an underscore and is not Python source has no doctests, and may need another
 # CPU.
-MODULES = ["kernelstream"] + [
-    module.name
-    for module in pkgutil.walk_packages(kernelstream.__path__, "kernelstream.")
-    if not module.name.rpartition(".")[2].startswith("_")
+MODULES = [
+    name
+    for package in (kernelstream, kernelstream_reproduce)
+    for name in (
+        package.__name__,
+        *(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    )
+    if not name.rpartition(".")[2].startswith("_")
 ]
 
 

@@ -173,7 +173,7 @@ def test_progress_is_told(web, tiny, tmp_path):
     web.pages = {"tiny": body}
     tiny("tiny")
     told = []
-    get("tiny", tmp_path, told=lambda *state: told.append(state))
+    get("tiny", tmp_path, progress=lambda *state: told.append(state))
     assert told == [(web.base + "tiny", 0, None), (web.base + "tiny", len(body), len(body))]
 
 
@@ -360,6 +360,134 @@ def test_garbage_is_refused(web, tiny, tmp_path, name, body, why):
     assert why in refused(tmp_path)
 
 
+# ---------------------------------------------------------------- hostile answers
+
+
+def redirect(place):
+    """A redirect to a place, given as text or as bytes; None for a redirect to nowhere."""
+
+    def answer(request):
+        raw = b"HTTP/1.0 302 Found\r\n"
+        if place is not None:
+            where = place.replace("BASE", request.server.base) if isinstance(place, str) else place
+            raw += b"Location: " + (where.encode() if isinstance(where, str) else where) + b"\r\n"
+        request.wfile.write(raw + b"Content-Length: 0\r\n\r\n")
+
+    return answer
+
+
+def raw(*parts):
+    """Just these bytes; what cannot be sent because the client has gone is dropped."""
+
+    def answer(request):
+        for part in parts:
+            request.wfile.write(part)
+
+    return answer
+
+
+def drip(request):
+    """A byte now and then, for 30 seconds at most or until the test is over."""
+    request.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+    for _ in range(600):
+        request.wfile.write(b"1")
+        if request.server.woken.wait(0.05):
+            return
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+HOSTILE = {
+    "redirect: address with a bracket open": redirect("http://[::1/"),
+    "redirect: no IPv6 address in brackets": redirect("http://[not an address]/"),
+    "redirect: port that is a word": redirect("http://127.0.0.1:port/"),
+    "redirect: port too large": redirect("http://127.0.0.1:99999999/"),
+    "redirect: negative port": redirect("http://127.0.0.1:-1/"),
+    "redirect: empty label in the host": redirect("http://a..b/"),
+    "redirect: label of 70 characters": redirect(f"http://{'a' * 70}.invalid/"),
+    "redirect: long host beyond ASCII": redirect(f"http://{'ü' * 70}.invalid/"),
+    "redirect: bytes that are no text": redirect(b"http://\xff\xfe\xfd/"),
+    "redirect: control characters": redirect(b"http://127.0.0.1\x01\x7f/"),
+    "redirect: blank in the host": redirect("http://127.0.0.1 evil/"),
+    "redirect: no host": redirect("http:///tiny"),
+    "redirect: only slashes": redirect("//"),
+    "redirect: file": redirect("file:///etc/passwd"),
+    "redirect: ftp": redirect("ftp://127.0.0.1:1/tiny"),
+    "redirect: unknown scheme": redirect("gopher://127.0.0.1/"),
+    "redirect: data": redirect("data:text/plain,1"),
+    "redirect: loop": redirect("BASEtiny"),
+    "redirect: no location": redirect(None),
+    "redirect: location of a megabyte": redirect("BASE" + "a" * 10**6),
+    "status: no HTTP": raw(b"what?\r\n\r\n"),
+    "status: nothing": raw(),
+    "status: no number": raw(b"HTTP/1.1 OK\r\n\r\n"),
+    "status: 99999": raw(b"HTTP/1.1 99999 Far\r\n\r\n"),
+    "status: unknown version": raw(b"HTTP/9.9 200 OK\r\n\r\n"),
+    "status: line without an end": raw(b"HTTP/1.1 200 " + b"a" * 10**6),
+    "status: 100 without an end": raw(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 100),
+    "status: no content": raw(b"HTTP/1.1 204 No Content\r\n\r\n"),
+    "status: part of the content": raw(b"HTTP/1.1 206 Partial Content\r\n\r\n" + TRAIN),
+    "headers: a line of a megabyte": raw(OK + b"A: " + b"a" * 10**6),
+    "headers: a thousand": raw(OK + b"A: b\r\n" * 1000 + b"\r\n"),
+    "headers: no text": raw(OK + bytes(range(128, 256)) + b"\r\n\r\n\0"),
+    "length: 5,000 digits": raw(OK + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n" + TRAIN),
+    "length: beyond 64 bits": raw(OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\n" + TRAIN),
+    "length: negative": raw(OK + b"Content-Length: -5\r\n\r\n" + TRAIN),
+    "chunks: size that is no number": raw(CHUNKED + b"zz\r\n"),
+    "chunks: size beyond 64 bits": raw(CHUNKED + b"f" * 40 + b"\r\n" + TRAIN),
+    "chunks: negative size": raw(CHUNKED + b"-5\r\n" + TRAIN),
+    "chunks: size without an end": raw(CHUNKED + b"1" * 10**6),
+    "body: more than the data set can be": raw(OK + b"\r\n", *[b"1 1:1\n" * 1000] * 100),
+    "body: gzip that was not asked for": raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0garbage"),
+    "body: a byte now and then": drip,
+}
+
+
+@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_answer_is_an_error_of_ours_and_the_next_data_set_is_fetched(
+    web, tiny, tmp_path, monkeypatch, capsys, answer
+):
+    monkeypatch.setattr(download, "TIMEOUT", 2.0)
+    monkeypatch.setattr(download, "PATIENCE", 0.3, raising=False)
+    web.woken = threading.Event()
+    web.pages = {"tiny": answer, "good": TRAIN + TEST}
+    tiny("good", name="good")
+    monkeypatch.setitem(DATASETS, "good", DATASETS["tiny"])
+    tiny("tiny")
+    message = refused(tmp_path)
+    assert f"{web.base}tiny" in message
+    assert message.isprintable()
+    assert len(message) < 1000
+
+    code, out, err = run(capsys, "data", "get", "tiny", "good", "--data", tmp_path)
+    web.woken.set()
+    assert code == 2
+    assert out == f"good: {tmp_path / 'good.libsvm.xz'}\n"
+    assert f"kernelstream: error: no file tiny.libsvm.xz in {tmp_path}, and it could not be fetched" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("scheme", ["https", "nonsense", "http"])
+def test_an_address_that_cannot_be_asked_is_an_error_of_ours(web, tiny, tmp_path, scheme):
+    """Encryption that the server does not speak, an unknown scheme, a malformed port in the catalogue."""
+    port = "x" if scheme == "http" else web.server_port
+    address = f"{scheme}://127.0.0.1:{port}/tiny"
+    tiny(addresses=(address,))
+    assert address in refused(tmp_path)
+
+
+def test_an_archive_that_breaks_its_reader_is_refused(web, tiny, tmp_path, monkeypatch):
+    """Whatever the reader raises."""
+
+    def broken(*_):
+        raise OverflowError("a number in the archive")
+
+    web.pages = {"tiny.zip": zipped(rows_data=b"1,2,3,0\n")}
+    monkeypatch.setattr(zipfile, "ZipFile", broken)
+    tiny("tiny.zip#rows.data")
+    assert "cannot be unpacked" in refused(tmp_path)
+
+
 def test_a_machine_without_network_is_told_at_once(tiny, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
@@ -412,7 +540,7 @@ def test_an_interrupt_leaves_nothing(web, tiny, tmp_path):
     web.pages = {"tiny": TRAIN + TEST}
     tiny("tiny")
     with pytest.raises(KeyboardInterrupt):
-        get("tiny", tmp_path, told=interrupt)
+        get("tiny", tmp_path, progress=interrupt)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -562,7 +690,7 @@ def test_data_says_what_would_be_right(tmp_path, capsys):
     assert "did you mean 'a9a'?" in run(capsys, "data", "get", "a9")[2]
     assert "did you mean 'german.numer" in run(capsys, "data", "list", "german")[2]
     assert "needs the names" in run(capsys, "data", "get")[2]
-    assert "invalid choice" in run(capsys, "data", "fetch")[2]
+    assert "'list', 'get'" in run(capsys, "data", "fetch")[2]
     assert "--help" in run(capsys, "data")[2]
 
 

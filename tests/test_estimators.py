@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -313,6 +315,44 @@ def test_weights_may_be_a_number_or_a_series(circles):
         KernelClassifier().fit(X, y, sample_weight=np.zeros(600))
     with pytest.raises(ValueError, match=r"sample_weight is -1\.0 at row 3"):
         KernelClassifier().fit(X, y, sample_weight=np.where(np.arange(600) == 3, -1.0, 1.0))
+
+
+def test_known_labels_are_checked_like_new_ones(circles):
+    """Labels and rows that need no full check take a shorter way; what needs one gets it, on a trained model too."""
+    X, y = circles
+    for labels in (y, np.array(["no", "yes"])[y], y.astype(float), y.astype(bool)):
+        model = KernelClassifier(BOGD(budget=9)).partial_fit(X, labels)
+        given = [labels[:2], labels[:2].tolist(), pd.Series(labels[:2]), labels[:2, None]]
+        given += [labels[:2].astype(object)] if labels.dtype.kind == "U" else []
+        scores = []
+        for again in given:
+            twin = pickle.loads(pickle.dumps(model))
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                scores.append(twin.partial_fit(X[:2], again).decision_function(X))
+            assert len(caught) == (np.ndim(again) == 2)  # a column where one dimension is wanted
+        assert all((score == scores[0]).all() for score in scores)
+    model = KernelClassifier(BOGD(budget=9)).fit(X, y.astype(float))
+    for bad, why in (
+        ([0.5], "continuous"), ([np.nan], "finite"), ([np.inf], "finite"), (["a"], "of type"), ([7.0], "not among"),
+        ([1.0, 1.0], "1 rows and y has 2"), ([[1.0, 0.0]], "1d array"), (None, "requires y"), ([1j], "Complex"),
+        ([[1.0], [1.0, 2.0]], "inhomogeneous|sequence"), ([None], "Unknown label|None"),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=why):
+            model.partial_fit(X[:1], bad)
+    told = KernelClassifier(BOGD(budget=9)).partial_fit(X[:1], [2.0], classes=[0.5, 2.0])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="continuous"):
+            told.partial_fit(X[:1], [0.5])
+    for rows, why in (
+        (X[:1, :1], "X has 1 features"), (np.hstack([X, X])[:1], "X has 4 features"), (X[0], "2D array"),
+        (X[:1] * np.nan, "NaN at row 0"), (X[:1] * np.inf, "infinity"), (X[:1].astype(complex), "Complex"),
+        (np.array([["a", "b"]]), "could not convert|dtype"), (X[None, :1], "dim 3"),
+    ):  # fmt: skip
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match=why):
+            model.partial_fit(rows, [1.0])
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match=why):
+            model.predict(rows)
 
 
 # ---- probabilities ----

@@ -9,7 +9,7 @@ from kernelstream.stream import friedman, moving_classes, rings
 
 
 class Fixed:
-    """Predicts what it was told to, whatever the rows."""
+    """Predicts fixed values, whatever the rows."""
 
     nbytes_ = 123
 

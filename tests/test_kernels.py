@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from kernelstream import Gaussian, KernelClassifier, Laplacian, Linear, Polynomial
-from kernelstream.kernels import as_kernel, core_options
+from kernelstream.kernels import as_kernel, core_kernel
 from kernelstream.learners import FOGD, KOGD
 from kernelstream.rows import as_rows
 from oracles import kernels as oracles
@@ -191,7 +191,7 @@ def test_as_kernel():
         return X @ Y.T
 
     assert as_kernel(function) is function
-    assert core_options(function)["function"] is function
+    assert core_kernel(function).name == "callable"
     for bad in ("rbf", Gaussian, 3):
         with pytest.raises(ValueError, match="kernel must be"):
             as_kernel(bad)

@@ -216,6 +216,7 @@ def test_growing_ones_stop_at_max_size(learner):
     model = KernelClassifier(learner.set_params(kernel=POLY))
     with pytest.raises(CapacityError, match=r"max_size=20.*row 20 .*ProsNKons"):
         model.partial_fit(X, y, classes=[-1, 1])
+    model.partial_fit(X[:20], y[:20], classes=[-1, 1])
     assert model.learner_.n_points == 20
     assert np.isfinite(model.decision_function(X)).all()
 

@@ -14,7 +14,8 @@ from kernelstream.learners import NOGD, NOLANA
 from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
 from kernelstream.sketches import AdaptiveNystrom
-from kernelstream.sketches.adaptive import Landmarks, rank_one_eigenpairs, rank_two_eigenpairs
+from kernelstream.sketches.eigenpairs import rank_one_eigenpairs, rank_two_eigenpairs
+from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.sketches.nystrom import top_eigenpairs
 from oracles import kernels as oracle_kernels
 from oracles.losses import LOSSES
@@ -236,7 +237,7 @@ def test_solvers_keep_the_eigenpairs_of_the_moved_landmarks(solver, gamma):
 
 @pytest.mark.parametrize("kernel", [KERNEL, Polynomial(degree=2)])  # the polynomial's diagonal changes too
 def test_rank2_is_not_scratch_in_disguise(monkeypatch, kernel):
-    import kernelstream.sketches.adaptive as adaptive
+    import kernelstream.sketches.landmarks as adaptive
 
     rng = np.random.default_rng(0)
     landmarks = Landmarks(kernel, rng.normal(size=(40, 3)), 15, "rank2", 2)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelstream import stream
-from kernelstream.stream import BadRowError, lines, read
+from kernelstream.stream import BadRowError, MissingPackageError, SourceError, lines, read
 
 
 def zstd(data):
@@ -244,16 +244,6 @@ def test_a_field_means_the_same_beside_a_bad_row_and_alone(cell):
     assert alone.bad_rows == beside.bad_rows
 
 
-def test_the_quick_and_the_careful_reading_of_csv_agree(monkeypatch, tmp_path):
-    from kernelstream.stream.delimited import CsvReader
-
-    write_csv(tmp_path / "rows.csv")
-    quick = collect(read(tmp_path / "rows.csv"))
-    monkeypatch.setattr(CsvReader, "_quick", lambda self, block: None)
-    for a, b in zip(collect(read(tmp_path / "rows.csv")), quick, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -323,23 +313,17 @@ JSON_VALUE = st.sampled_from(
     ),
     chunk=st.integers(1, 9),
 )
-def test_chunks_and_pyarrow_change_nothing_in_json_lines(rows, chunk):
-    from kernelstream.stream.jsonl import JsonlReader
-
+def test_chunks_change_nothing_in_json_lines(rows, chunk):
     text = '{"y": 1}\n' + "".join(
         "{" + ", ".join([*(f'"{k}": {v}' for k, v in row.items()), f'"y": {y}']) + "}\n" for row, y in rows
     )
 
-    def made(**arguments):
+    def given(**arguments):
         source = read(io.BytesIO(text.encode()), format="jsonl", on_bad_row="skip", **arguments)
         return *collect(source), source.bad_rows
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JsonlReader, "_quick", lambda self, block: None)
-        careful = made()
-    for quick in (made(), made(chunk_size=chunk)):
-        for a, b in zip(quick, careful, strict=True):
-            np.testing.assert_array_equal(a, b)
+    for a, b in zip(given(chunk_size=chunk), given(), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # ---------------------------------------------------------------- columns
@@ -460,7 +444,7 @@ def test_files_read_together_have_the_same_columns(tmp_path):
         ("x.csv", "a,y\n1,0\n", "1_0,1\n", "line 14, column 'a': '1_0' is not a number"),
         ("x.jsonl", '{"y": 1, "a": 2}\n', "{oops\n", "line 4: not JSON: "),
         ("x.jsonl", '{"y": 1, "a": 2}\n', '{"a": [1], "y": 1}\n', "line 4, column 'a': a nested value"),
-        ("x.jsonl", '{"y": 1, "a": 2}\n', '{"a": NaN, "y": 1}\n', "line 4, column 'a': nan is not finite"),
+        ("x.jsonl", '{"y": 1, "a": 2}\n', '{"a": NaN, "y": 1}\n', "line 4, column 'a': NaN is not finite"),
         ("x.jsonl", '{"y": 1, "a": 2}\n', '{"a": 1}\n', "line 4, column 'y': the label is missing"),
         ("x.jsonl", '{"y": 1, "a": 2}\n', '{"a": 1, "y": "b"}\n', "line 4, column 'y': label 'b' is a text"),
         ("x.jsonl", '{"y": 1, "a": 2}\n', "[1]\n", "line 4: expected an object in braces"),
@@ -816,13 +800,195 @@ def test_models_learn_from_a_source(tmp_path):
     assert result.error_rate < 0.2
 
 
-def test_without_pyarrow_an_error_says_what_to_install(monkeypatch, tmp_path):
-    write_csv(tmp_path / "rows.csv")
-    write_jsonl(tmp_path / "rows.jsonl")
+def test_without_pyarrow_text_is_read_and_other_formats_say_what_to_install(monkeypatch, tmp_path):
+    for name in ("rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"):
+        WRITERS[name](tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r'reading CSV needs pyarrow: pip install "kernelstream\[arrow\]"'):
-        list(read(tmp_path / "rows.csv"))
-    assert len(collect(read(tmp_path / "rows.jsonl"))[1]) == ROWS
+    for name in ("rows.csv", "rows.tsv", "rows.jsonl"):
+        assert len(collect(read(tmp_path / name))[1]) == ROWS
+    with pytest.raises(
+        MissingPackageError, match=r'reading Parquet needs pyarrow: pip install "kernelstream\[arrow\]"'
+    ):
+        list(read(tmp_path / "rows.parquet"))
+
+
+# ---------------------------------------------------------------- mistakes of users
+
+
+def cut(data):
+    return data[: len(data) // 2]
+
+
+def flipped(data):
+    """With another checksum than the right one."""
+    return data[:-6] + bytes([data[-6] ^ 255]) + data[-5:]
+
+
+MANY = "".join(f"1 1:{i}\n-1 2:{i % 7}\n" for i in range(9999)).encode()
+MISTAKES = {
+    "header.csv": (b"a\xff,y\n1,0\n", "line 1: the names of the columns are not UTF-8"),
+    "quote.csv": (b'a,"y\n1,0\n', "line 1: a quote is not closed"),
+    "surrogate.jsonl": (b'{"a": 1, "y": 1}\n{"a": "\\ud800", "y": 0}\n', "line 2: half of a surrogate pair"),
+    "label.jsonl": (
+        b'{"a": 1, "y": 1}\n{"y": %s}\n' % (b"9" * 400),
+        "line 2, column 'y': label 9{60} is not finite",
+    ),
+    "deep.jsonl": (
+        b'{"a": 1, "y": 1}\n{"a": %s, "y": 1}\n' % (b"[" * 10**5 + b"]" * 10**5),
+        "line 2, column 'a': a nested",
+    ),
+    "unclosed.jsonl": (
+        b'{"a": 1, "y": 1}\n{"a": ' + b"[" * 10**5,
+        r"line 2: not JSON: expected a value at column 100007",
+    ),
+    "checksum.libsvm.gz": (flipped(gzip.compress(MANY)), "damaged or cut short: .*CRC.*, in line 19999"),
+    "cut.libsvm.gz": (cut(gzip.compress(MANY)), r"damaged or cut short: .* bytes, unpacked\), in line \d+"),
+    "cut.libsvm.xz": (cut(lzma.compress(MANY)), r"damaged or cut short: .* bytes, unpacked\), in line \d+"),
+    "cut.csv.zst": (
+        cut(zstd(b"a,y\n" + b"".join(b"%d,1\n" % i for i in range(99999)))),
+        "damaged or cut short",
+    ),
+    "cut.parquet": (b"PAR1 and no more", "damaged or not what its name says"),
+    "cut.arrow": (b"ARROW1 and no more", "damaged or not what its name says"),
+    "nul.csv": (b"a,y\n" + b"1,1\n" * 20 + b"\0,1\n", r"line 22, column 'a': '\\x00' is not a number"),
+    "nul.libsvm": (b"1 1:1\n\0 1:1\n", r"line 2, column 1: label '\\x00' is not a number"),
+    "binary": (bytes(range(256)) * 9, "cannot tell the format of .*binary"),
+    "binary.csv": (bytes(range(256)) * 9, r"no column called target.* '\\x00\\x01"),
+    "binary.libsvm": (bytes(range(256)) * 9, "line 1, column 1: label .* is not a number"),
+    "binary.jsonl": (bytes(range(256)) * 9, "line 1: expected an object in braces"),
+    "wide.libsvm": (
+        b"1 1:1\n1 20000000:1\n",
+        r"line 2, column 3: index 20000000, but max_features is 1,048,576",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_our_error_with_file_and_line_and_exit_code_2(tmp_path, name, capsys):
+    from kernelstream.cli import main
+
+    data, message = MISTAKES[name]
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(SourceError, match=rf"(?s){message}") as error:
+        list(read(tmp_path / name))
+    assert str(tmp_path / name) in str(error.value)
+    assert main(["run", str(tmp_path / name), "--quiet", "--learner", "NOGD"]) == 2
+    assert name in capsys.readouterr().err
+
+
+def test_bad_rows_that_cannot_be_put_aside_name_both_files(tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    path = tmp_path / "x.libsvm"
+    path.write_text("1 1:1\noops\n" * 20_000)
+    with pytest.raises(OSError, match=r"cannot put bad rows aside: No space left .*: '/dev/full'"):
+        list(read(path, on_bad_row="quarantine=/dev/full"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(
+        OSError, match=r"cannot put bad rows aside: Is a directory .*x\.libsvm, line 2, column 1"
+    ):
+        list(read(path, on_bad_row=f"quarantine={folder}"))
+
+
+def test_files_of_text_that_cannot_be_encoded_or_decoded(tmp_path):
+    with pytest.raises(BadRowError, match=r"<stream>, line 2, column 'c': the text is not UTF-8"):
+        list(read(io.StringIO("c,y\n\ud800,1\nb,0\n"), format="csv"))
+    (tmp_path / "x.csv").write_bytes(b"c,y\n\xff,1\n")
+    with (
+        open(tmp_path / "x.csv", encoding="utf-8") as file,
+        pytest.raises(SourceError, match=r"x\.csv is not in the encoding"),
+    ):
+        list(read(file, format="csv"))
+
+
+# ---------------------------------------------------------------- width
+
+WIDE = """
+import io, resource, sys
+import numpy, scipy.sparse
+from kernelstream.stream import SourceError, read
+resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000, 2_000_000_000))
+kind, text = sys.argv[1], io.BytesIO()
+if kind == "libsvm":
+    X, _ = next(read(io.BytesIO(b"1 1:1\\n-1 1:1\\n1 20000000:1\\n"), max_features=30_000_000))
+    assert X.shape == (3, 20_000_000) and X.nnz == 3
+    source = read(io.BytesIO(b"1 1:1\\n-1 1:1\\n1 20000000:1\\n"), on_bad_row="skip")
+    assert [X.shape for X, _ in source] == [(2, 1)]
+    assert "line 3, column 3: index 20000000, but max_features is 1,048,576" in source.first_bad_row
+elif kind == "csv":
+    width = 1_000_000
+    text = ",".join(map(str, range(width))).replace("0,1,", "a,b,", 1) + "\\n" + (",".join(["1"] * width) + "\\n") * 3
+    X, _ = next(read(io.BytesIO(text.encode()), format="csv", header=True, target=-1))
+    assert X.shape == (3, width - 1)
+    try:
+        next(read(io.BytesIO(text.encode()), format="csv", header=True, target=-1, max_features=1000))
+    except SourceError as error:
+        assert "has 1,000,000 columns, but max_features is 1,000" in str(error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv"])
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
+def test_wide_rows_stay_within_two_gigabytes(kind):
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", WIDE, kind], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 8192])
+def test_a_row_that_needs_one_feature_too_many_ends_the_reading_after_the_rows_before_it(chunk_size):
+    rows = '{"a": 1, "y": 0}\n{"b": 1, "y": 0}\noops\n{"c": 1, "y": 0}\n{"a": 1, "y": 0}\n'
+    table = "c,y\n" + "a,0\nb,1\na\nc,1\n"
+    for text, format, place in ((rows, "jsonl", "line 4"), (table, "csv", "line 5")):
+        source = read(
+            io.StringIO(text), format=format, chunk_size=chunk_size, max_features=2, on_bad_row="skip"
+        )
+        given = []
+        with pytest.raises(SourceError, match=rf"<stream>, {place}: .*max_features"):
+            given.extend(source)
+        assert (collect(given)[0].tolist(), source.bad_rows) == ([[1, 0], [0, 1]], 1)
+
+
+# ---------------------------------------------------------------- pipes that pause, delimiters, older positions
+
+
+def test_with_latency_rows_come_when_the_pipe_pauses():
+    inlet, outlet = os.pipe()
+    learnt = csv("a,y\n1,0\n2,1\n")
+    list(learnt)
+    with open(inlet, "rb") as file:
+        source = read(file, format="csv", target=False, encoding=learnt.encoding, latency=0.01)
+        os.write(outlet, b"a\n1\n2\n3")
+        assert next(source).X.tolist() == [[1], [2]]
+        os.write(outlet, b"4\n5\n")
+        assert next(source).X.tolist() == [[34], [5]]
+        os.close(outlet)
+        assert list(source) == []
+
+
+def test_any_ascii_character_may_be_the_delimiter():
+    X, y = collect(csv('a;b;y\n1;"x;y";0\n2;z;1\n', delimiter=";"))
+    assert (X.tolist(), y.tolist()) == ([[1, 1, 0], [2, 0, 1]], [0, 1])
+    for delimiter in ("", ";;", '"', "\n", "\r", "é", "\0"):
+        with pytest.raises(ValueError, match="delimiter must be one ASCII character"):
+            csv("a;y\n", delimiter=delimiter)
+
+
+def test_positions_of_the_version_before_are_understood(tmp_path):
+    path = tmp_path / "rows.csv"
+    write_csv(path)
+    source = read(path, chunk_size=20)
+    next(source)
+    position = source.position
+    before = {"offset": position["at"]["offset"], "line": 22}
+    assert position["at"] == before
+    del position["asked"]["delimiter"]  # which that version did not have
+    X, y = collect([next(read(path, chunk_size=20)), *read(path, chunk_size=9, resume=position)])
+    np.testing.assert_array_equal(X, expected_table())
+    assert y.tolist() == CLASS
 
 
 def test_small_things_about_text():

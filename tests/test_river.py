@@ -455,8 +455,10 @@ def test_frames_of_any_size_equal_rows(learner):
 def test_a_full_learner_names_the_row_of_the_frame():
     frame = pd.DataFrame(np.eye(6))
     model = Classifier(KOGD(max_size=4, kernel=KERNEL))
+    labels = pd.Series([0, 0, 1, 1, 2, 2])
     with pytest.raises(CapacityError, match="row 4 needs one more"):
-        model.learn_many(frame, pd.Series([0, 0, 1, 1, 2, 2]))
+        model.learn_many(frame, labels)
+    model.learn_many(frame[:4], labels[:4])  # nothing was learnt before
     one = Classifier(KOGD(max_size=4, kernel=KERNEL))
     for row, label in zip(np.eye(6)[:4], [0, 0, 1, 1], strict=True):
         one.learn_one(dict(enumerate(row)), label)

@@ -31,6 +31,7 @@ template <class T> class WatchedMap : public LandmarkMap<T> {
     for (int64_t j = 0; j < points.n; ++j) places_.put(j, points, j);
     distances_ = Array<T>(size_t(Map<T>::kBlock * places_.slots()));
   }
+  std::unique_ptr<Map<T>> clone() const override { return std::make_unique<WatchedMap>(*this); }
   size_t nbytes() const override { return LandmarkMap<T>::nbytes() + places_.nbytes(); }
 
   void move(int64_t slot, const Rows<T>& to, const T* to_features, int64_t rank) {
@@ -78,7 +79,7 @@ template <class T> class WatchedMap : public LandmarkMap<T> {
 
 template <class T> class Adaptive : public Mapped<T> {
  public:
-  Adaptive(Settings s, std::unique_ptr<WatchedMap<T>> m) : Mapped<T>(std::move(s), std::move(m)) {}
+  Adaptive(Settings s, Descent d, std::unique_ptr<WatchedMap<T>> m) : Mapped<T>(s, d, std::move(m)) {}
 
   Threshold epsilon;
   int64_t nearest = -1;                        // the landmark nearest to the row that made a run stop as due

@@ -23,6 +23,12 @@ class Aggregate {
   static constexpr double kLabelsShare = 0.01; // the labels expert, the last one, sees no rows and has to earn its share
   static constexpr double kHeavyTails = 4;     // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
+  static constexpr int kMostSteps = 64;        // of a stack, for one heavy row
+  // Regression: a target further from the forecast than kOutlier usual errors is learnt as if it were that far, from round
+  // kOutlierRounds on, unless more than kChange of the last targets (about 1 / kOutlierPace of them) were, on the same side. Where more
+  // than 1 / kOutlier^2 of the targets are that far the usual error grows until they are not: then they are no outliers, but the rule.
+  static constexpr double kOutlier = 5, kChange = 0.25, kOutlierPace = 0.1;
+  static constexpr int64_t kOutlierRounds = 8, kFirstErrors = 64;
 
   int64_t experts = 0, main = 0, outputs = 1;  // main: experts that the stacks begin with; outputs: classes, or 1
   bool regression = false;
@@ -30,6 +36,9 @@ class Aggregate {
   std::vector<double> shares;                  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   double noise = 1, noise_rounds = 0;          // regression: recent mean squared error of the forecast, over how many rounds
+  double usual_error = 1;                      // regression: root of the mean square of the targets' distances, outliers bounded
+  std::vector<double> first_errors;            // regression: these distances in the first rounds, whose quantile tells the usual error
+  double outliers = 0;                         // regression: outliers among the last targets: the share above less that below
 
   Aggregate() = default;
   Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, double last_share_ = kLabelsShare)
@@ -44,7 +53,9 @@ class Aggregate {
   void only(std::vector<bool> included) {
     included_ = std::move(included);
     noise = 1;
-    noise_rounds = 0;
+    noise_rounds = outliers = 0;
+    usual_error = 1;
+    first_errors.assign(size_t(kFirstErrors), 0.0);
     start_shares_.assign(size_t(candidates()), 0.0);
     double total = 0, mains = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
@@ -72,12 +83,7 @@ class Aggregate {
   const double* forecast(const double* z) {
     std::copy_n(z, experts * outputs, z_.data());
     std::copy_n(z, experts * outputs, forecasts_.data());
-    for (int s = 0; s < kStacks; ++s)
-      for (int64_t c = 0; c < outputs; ++c) {
-        double sum = 0;
-        for (int64_t e = 0; e < experts; ++e) sum += stack_weights[size_t(s * experts + e)] * z[e * outputs + c];
-        forecasts_[size_t((experts + s) * outputs + c)] = sum;
-      }
+    for (int s = 0; s < kStacks; ++s) stack_forecast(s, z, forecasts_.data() + (experts + s) * outputs);
     if (!regression)
       for (int64_t k = 0; k < candidates(); ++k) softmax(forecasts_.data() + k * outputs);
     for (int64_t c = 0; c < outputs; ++c) {
@@ -94,14 +100,53 @@ class Aggregate {
     return std::min(miss * miss / (kHeavyTails * 2 * noise), -std::log(kLeastLikelihood));
   }
 
-  // y: the class's number, or the target, of the row last forecast. No row counts for more than one.
+  // Regression: the target to be learnt of the row last forecast. A single outlier must not pull the experts away; many of them
+  // are no outliers, but a change.
+  double bounded(double y) {
+    double miss = y - mean_[0], reach = kOutlier * usual_error;
+    bool outlier = noise_rounds >= kOutlierRounds && std::abs(miss) > reach;
+    if (noise_rounds < kFirstErrors) {
+      first_errors[size_t(noise_rounds)] = std::abs(miss);
+      sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);
+      auto middle = sorted_.begin() + int64_t(sorted_.size()) * 4 / 5;
+      std::nth_element(sorted_.begin(), middle, sorted_.end());
+      usual_error = *middle;                   // exceeded by one in five
+    } else {
+      double square = std::min(miss * miss, reach * reach), before = usual_error * usual_error;
+      usual_error = std::sqrt(before + (square - before) * std::max(1 / (noise_rounds + 1), 1e-3));
+    }
+    usual_error = std::max(usual_error, std::sqrt(kLeastNoise));
+    outliers += ((outlier ? std::copysign(1.0, miss) : 0) - outliers) * kOutlierPace;
+    return outlier && std::abs(outliers) < kChange ? mean_[0] + std::copysign(reach, miss) : y;
+  }
+
+  // The targets' unit changes by this factor.
+  void rescale(double factor) {
+    noise = std::max(noise * factor * factor, kLeastNoise);
+    usual_error = std::max(usual_error * factor, std::sqrt(kLeastNoise));
+    for (double& error : first_errors) error *= factor;
+  }
+
+  // y: the class's number, or the target, of the row last forecast. A row of weight w counts as w equal rows that come at once: they
+  // tell more, but no more time passes (what is shared, what the stacks forget).
   void learn(double y, double weight) {
-    double total = 0;
-    weight = std::min(weight, 1.0);
-    for (int64_t k = 0; k < candidates(); ++k) total += shares[size_t(k)] *= std::exp(-weight * loss(k, y));
+    double total = 0, least = 0;
+    if (weight > 1) {                          // so that not all products vanish
+      least = loss(0, y);
+      for (int64_t k = 1; k < candidates(); ++k)
+        if (shares[size_t(k)] > 0) least = std::min(least, loss(k, y));
+    }
+    for (int64_t k = 0; k < candidates(); ++k) total += shares[size_t(k)] *= std::exp(-weight * (loss(k, y) - least));
     for (int64_t k = 0; k < candidates(); ++k)
       shares[size_t(k)] = (1 - kShared) * shares[size_t(k)] / total + kShared * start_shares_[size_t(k)];
-    for (int s = 0; s < kStacks; ++s) restack(s, y, weight);
+    int steps = regression || !(weight > 1) ? 1 : int(std::min<double>(std::ceil(weight), kMostSteps));
+    for (int s = 0; s < kStacks; ++s) {
+      forget(s);
+      for (int step = 0; step < steps; ++step) {  // one long step would go too far
+        if (step) restack_forecast(s);
+        restack(s, y, weight / steps);
+      }
+    }
     if (regression) {
       double miss = y - mean_[0];
       noise_rounds += 1;
@@ -119,16 +164,34 @@ class Aggregate {
     for (int64_t c = 0; c < outputs; ++c) z[c] /= sum;
   }
 
+  void forget(int s) {
+    double *w = stack_weights.data() + s * experts, *P = stack_covariances.data() + s * experts * experts;
+    if (kKeep[s] == 1) return;
+    for (int64_t i = 0; i < experts * experts; ++i) P[i] *= kKeep[s];
+    for (int64_t e = 0; e < experts; ++e) {
+      P[e * experts + e] += (1 - kKeep[s]) * stack_prior(e);
+      w[e] = start_weights_[size_t(e)] + std::sqrt(kKeep[s]) * (w[e] - start_weights_[size_t(e)]);
+    }
+  }
+
+  // A stack's forecast of the row last forecast, with its weights as they are now.
+  void restack_forecast(int s) {
+    double* to = forecasts_.data() + (experts + s) * outputs;
+    stack_forecast(s, z_.data(), to);
+    if (!regression) softmax(to);
+  }
+
+  void stack_forecast(int s, const double* z, double* to) const {
+    for (int64_t c = 0; c < outputs; ++c) {
+      double sum = 0;
+      for (int64_t e = 0; e < experts; ++e) sum += stack_weights[size_t(s * experts + e)] * z[e * outputs + c];
+      to[c] = sum;
+    }
+  }
+
   void restack(int s, double y, double weight) {
     double *w = stack_weights.data() + s * experts, *P = stack_covariances.data() + s * experts * experts, h, residual = 1;
     const double* p = forecast_of(experts + s);
-    if (kKeep[s] < 1) {
-      for (int64_t i = 0; i < experts * experts; ++i) P[i] *= kKeep[s];
-      for (int64_t e = 0; e < experts; ++e) {
-        P[e * experts + e] += (1 - kKeep[s]) * stack_prior(e);
-        w[e] = start_weights_[size_t(e)] + std::sqrt(kKeep[s]) * (w[e] - start_weights_[size_t(e)]);
-      }
-    }
     if (regression) {
       std::copy_n(z_.data(), experts, g_.data());
       h = weight / noise;
@@ -159,7 +222,7 @@ class Aggregate {
 
   std::vector<bool> included_;
   std::vector<double> start_shares_, start_weights_;  // what shares and stack weights begin with and are drawn to
-  std::vector<double> forecasts_, z_, mean_, g_, v_;
+  std::vector<double> forecasts_, z_, mean_, g_, v_, sorted_;
 };
 
 }  // namespace KS_MODULE

@@ -1,16 +1,14 @@
-// The module: rows, kernel matrices and losses; the families of models bind themselves.
+// The module: rows, kernels, losses and the reasons why a run ends; the families of models bind themselves.
 #include "bind.hpp"
 
 namespace KS_MODULE {
 
 // Kernel values (or, if `measures`, distances and products) of all rows of x against all rows of y.
-template <class T>
-Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>& y, const std::string& name, double gamma, double offset,
-                      int degree, bool measures) {
+template <class T> Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>& y, const AnyKernel& by, bool measures) {
   require(x.rows.width == y.rows.width, "X has " + std::to_string(x.rows.width) + " columns, Y " + std::to_string(y.rows.width));
   T* out;
   Made<T> made = make<T>({size_t(x.rows.n), size_t(y.rows.n)}, &out);
-  Kernel<T> kernel = Kernel<T>::named(name, gamma, offset, degree);
+  Kernel<T> kernel = by.as<T>();
   nb::gil_scoped_release release;
   Points<T> points(kernel, y.rows.width, y.rows.n);
   for (int64_t j = 0; j < y.rows.n; ++j) points.put(j, y.rows, j);
@@ -28,17 +26,17 @@ Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>& y, const std::str
   return made;
 }
 
-template <class T> Made<T> kernel_diagonal(const HeldRows<T>& x, const std::string& name, double gamma, double offset, int degree) {
+template <class T> Made<T> kernel_diagonal(const HeldRows<T>& x, const AnyKernel& by) {
   T* out;
   Made<T> made = make<T>({size_t(x.rows.n)}, &out);
-  Points<T> points(Kernel<T>::named(name, gamma, offset, degree), x.rows.width, 0);
+  Points<T> points(by.as<T>(), x.rows.width, 0);
   for (int64_t i = 0; i < x.rows.n; ++i) out[i] = points.self(x.rows, i);
   return made;
 }
 
-Made<double> loss_values(const std::string& name, double width, Vector<double> f, Vector<double> y) {
+// Value, slope and curvature, a row each.
+static Made<double> loss_values(const Loss& loss, Vector<double> f, Vector<double> y) {
   require(f.shape(0) == y.shape(0), "scores and targets differ in length");
-  Loss loss = Loss::named(name, width);
   double* out;
   Made<double> made = make<double>({3, f.shape(0)}, &out);
   for (size_t i = 0; i < f.shape(0); ++i) {
@@ -49,20 +47,65 @@ Made<double> loss_values(const std::string& name, double width, Vector<double> f
   return made;
 }
 
-template <class T> void bind_basics(nb::module_& m, const std::string& suffix) {
+// A view of n numbers, read-only, that keeps the rows alive.
+template <class V> static Made<const V> view(nb::handle self, const V* data, std::initializer_list<size_t> shape) {
+  return Made<const V>(data, shape.size(), shape.begin(), self);
+}
+
+template <class T> static void bind_rows(nb::module_& m) {
   using Held = HeldRows<T>;
-  nb::class_<Held>(m, ("Rows" + suffix).c_str())
+  nb::class_<Held>(m, sizeof(T) == 8 ? "Rows64" : "Rows32")
       .def_static("dense", &Held::dense, "x"_a)
       .def_static("csr", &Held::csr, "values"_a, "indices"_a, "starts"_a, "width"_a)
       .def("first_not_finite", &Held::first_not_finite)
       .def("part", &Held::part, "start"_a, "stop"_a)
-      .def("array", &Held::array)
+      .def("array", &Held::array, "The rows as a new dense array.")
+      .def(
+          "dense_view",
+          [](nb::handle_t<Held> self) {
+            const Rows<T>& r = nb::cast<const Held&>(self).rows;
+            require(!r.sparse(), "these rows are sparse: csr_view() shows them, array() makes a dense copy");
+            return view(self, r.dense, {size_t(r.n), size_t(r.width)});
+          },
+          "The rows of a dense array as they are: nothing is copied.", nb::rv_policy::automatic)
+      .def(
+          "csr_view",
+          [](nb::handle_t<Held> self) {
+            const Rows<T>& r = nb::cast<const Held&>(self).rows;
+            require(r.sparse(), "these rows are dense: dense_view() shows them");
+            size_t first = size_t(r.starts[0]), n = size_t(r.starts[r.n]) - first;
+            int64_t* starts;
+            Made<int64_t> indptr = make<int64_t>({size_t(r.n) + 1}, &starts);
+            for (int64_t i = 0; i <= r.n; ++i) starts[i] = r.starts[i] - int64_t(first);
+            return std::make_tuple(view(self, r.values + first, {n}), view(self, r.indices + first, {n}), indptr);
+          },
+          "Values, column indices and row starts of sparse rows, as SciPy's (data, indices, indptr); only the starts are copied.")
       .def_prop_ro("n", [](const Held& h) { return h.rows.n; })
       .def_prop_ro("width", [](const Held& h) { return h.rows.width; })
       .def_prop_ro("sparse", [](const Held& h) { return h.rows.sparse(); });
 
-  m.def("kernel_matrix", &kernel_matrix<T>, "x"_a, "y"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "measures"_a);
-  m.def("kernel_diagonal", &kernel_diagonal<T>, "x"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a);
+  m.def("kernel_matrix", &kernel_matrix<T>, "x"_a, "y"_a, "kernel"_a, "measures"_a = false);
+  m.def("kernel_diagonal", &kernel_diagonal<T>, "x"_a, "kernel"_a);
+}
+
+static void bind_basics(nb::module_& m) {
+  nb::enum_<Stop>(m, "Stop", nb::is_arithmetic(), "Why a run ended; only a run that is done ended with its last row.")
+      .value("done", Stop::done)
+      .value("full", Stop::full)
+      .value("due", Stop::due)
+      .value("not_finite", Stop::not_finite);
+  nb::class_<AnyKernel>(m, "Kernel", nb::type_slots(holder_slots<AnyKernel>))
+      .def(nb::init<const std::string&, double, double, int, nb::object>(), "name"_a, nb::kw_only(), "gamma"_a = 1.0, "offset"_a = 0.0,
+           "degree"_a = 1, "function"_a.none() = nb::none())
+      .def_ro("name", &AnyKernel::name)
+      .def_ro("gamma", &AnyKernel::gamma);
+  nb::class_<Loss>(m, "Loss")
+      .def(
+          "__init__", [](Loss* self, const std::string& name, double width) { new (self) Loss(Loss::named(name, width)); }, "name"_a,
+          "width"_a = 0.0)
+      .def("values", &loss_values, "scores"_a, "targets"_a);
+  bind_rows<double>(m);
+  bind_rows<float>(m);
 }
 
 }  // namespace KS_MODULE
@@ -70,9 +113,7 @@ template <class T> void bind_basics(nb::module_& m, const std::string& suffix) {
 #define KS_MODULE_ENTRY(name, m) NB_MODULE(name, m)
 KS_MODULE_ENTRY(KS_MODULE, m) {
   m.doc() = "Kernel rows and round loops of kernelstream, compiled for one CPU level.";
-  KS_MODULE::bind_basics<double>(m, "64");
-  KS_MODULE::bind_basics<float>(m, "32");
-  m.def("loss_values", &KS_MODULE::loss_values, "loss"_a, "width"_a, "scores"_a, "targets"_a);
+  KS_MODULE::bind_basics(m);
   KS_MODULE::bind_expansion(m);
   KS_MODULE::bind_mapped(m);
   KS_MODULE::bind_linear(m);

@@ -1,29 +1,28 @@
-// What all bindings share. Arrays come in as they are; the interpreter lock is released while rounds run, and each object
-// has a lock of its own, so objects may be used from several threads. There is one bind_*.cpp for each family of models.
+// What all bindings share: arrays, rows, kernels, and the Python class of a model. There is one bind_*.cpp per family of models.
+//
+// The rule for locks: each model has a lock, and nobody waits for it while holding the interpreter lock, for the thread that has it
+// may need the interpreter lock to call a kernel written in Python. So a lock is taken through `locked` or `alone` only, and any
+// number of threads may use one model: their calls come one after the other. A kernel function that uses its own model would wait
+// for itself, and raises instead. What a caller may change meanwhile (arrays) is copied before it is trusted as an index.
 #pragma once
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-
-#include <memory>
-#include <mutex>
-#include <utility>
-
-#include "expansion.hpp"
+#include "glue.hpp"
+#include "kernel.hpp"
+#include "settings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace KS_MODULE {
 
+KS_GLUE_BEGIN
+
+// ---- arrays ----
+
 template <class T> using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Made = nb::ndarray<nb::numpy, T>;
 
-// A new NumPy array; `fill` writes it.
+// A new NumPy array of zeros, to be filled through `data`.
 template <class T> Made<T> make(std::initializer_list<size_t> shape, T** data) {
   size_t size = 1;
   for (size_t s : shape) size *= s;
@@ -33,61 +32,72 @@ template <class T> Made<T> make(std::initializer_list<size_t> shape, T** data) {
   return Made<T>(memory, shape.size(), shape.begin(), owner);
 }
 
+template <class T> Made<T> copied(const std::vector<T>& from) {
+  T* to;
+  Made<T> made = make<T>({from.size()}, &to);
+  std::copy(from.begin(), from.end(), to);
+  return made;
+}
+
 inline void require(bool good, const std::string& message) {
   if (!good) throw nb::value_error(message.c_str());
 }
 
-// The arrays behind a Rows stay alive as long as it does.
+// ---- rows ----
+
+template <class T> Rows<T> rows_of(const Matrix<T>& x) {
+  static const T nothing[1] = {0};             // no columns: still dense
+  return {int64_t(x.shape(0)), int64_t(x.shape(1)), x.size() ? x.data() : nothing};
+}
+
+// Rows and what keeps their memory alive. Where the numbers of CSR rows stand is copied, then checked: another thread cannot change
+// it any more. The numbers themselves are not copied.
 template <class T> struct HeldRows {
+  struct Places {
+    std::vector<int32_t> indices;
+    std::vector<int64_t> starts;
+  };
   Rows<T> rows;
-  nb::object a, b, c;
+  Matrix<T> matrix;
+  Vector<T> values;
+  std::shared_ptr<const Places> places;
 
   static HeldRows dense(Matrix<T> x) {
     HeldRows h;
-    h.rows.n = int64_t(x.shape(0));
-    h.rows.width = int64_t(x.shape(1));
-    static const T nothing[1] = {0};
-    h.rows.dense = x.size() ? x.data() : nothing;
-    h.a = nb::cast(x);
+    h.rows = rows_of(x);
+    h.matrix = std::move(x);
     return h;
   }
 
   static HeldRows csr(Vector<T> values, Vector<int32_t> indices, Vector<int64_t> starts, int64_t width) {
     require(starts.shape(0) >= 1 && values.shape(0) == indices.shape(0) && width >= 0, "malformed CSR arrays");
+    auto places = std::make_shared<Places>();
+    places->indices.assign(indices.data(), indices.data() + indices.shape(0));
+    places->starts.assign(starts.data(), starts.data() + starts.shape(0));
     HeldRows h;
-    h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), indices.data(), starts.data()};
-    require(starts(0) == 0 && starts(size_t(h.rows.n)) == int64_t(values.shape(0)), "CSR row starts do not span the values");
-    for (int64_t i = 0; i < h.rows.n; ++i)
-      if (h.rows.starts[i] > h.rows.starts[i + 1]) require(false, "CSR row starts decrease at row " + std::to_string(i));
-    for (int64_t i = 0; i < h.rows.n; ++i) {
+    const Rows<T>& r =
+        h.rows = {int64_t(starts.shape(0)) - 1, width, nullptr, values.data(), places->indices.data(), places->starts.data()};
+    require(r.starts[0] == 0 && r.starts[r.n] == int64_t(values.shape(0)), "CSR row starts do not span the values");
+    for (int64_t i = 0; i < r.n; ++i)
+      if (r.starts[i] > r.starts[i + 1]) require(false, "CSR row starts decrease at row " + std::to_string(i));
+    for (int64_t i = 0; i < r.n; ++i) {
       int64_t last = -1;
-      for (int64_t e = h.rows.starts[i]; e < h.rows.starts[i + 1]; ++e) {
-        int64_t d = h.rows.indices[e];
+      for (int64_t e = r.starts[i]; e < r.starts[i + 1]; ++e) {
+        int64_t d = r.indices[e];
         if (d <= last || d >= width)
           require(false, "CSR columns of row " + std::to_string(i) + " must increase and stay below " + std::to_string(width));
         last = d;
       }
     }
-    h.a = nb::cast(values);
-    h.b = nb::cast(indices);
-    h.c = nb::cast(starts);
+    h.values = std::move(values);
+    h.places = std::move(places);
     return h;
   }
 
   std::optional<std::pair<int64_t, int64_t>> first_not_finite() const {
-    if (rows.n == 0) return {};
-    const T* numbers = rows.sparse() ? rows.values + rows.starts[0] : rows.dense;
-    int64_t count = rows.sparse() ? rows.starts[rows.n] - rows.starts[0] : rows.n * rows.width, at = 0;
-    Line<T> sum = Line<T>::zero();              // x - x is 0 unless x is NaN or infinite
-    for (; at + kLine<T> <= count; at += kLine<T>) {
-      Line<T> line = Line<T>::at(numbers + at);
-      line.apply([](Vec<T> v) { return v - v; });
-      sum.add(line);
-    }
-    T total = sum.sum();
-    for (; at < count; ++at) total += numbers[at] - numbers[at];
     std::optional<std::pair<int64_t, int64_t>> found;
-    for (int64_t i = 0; total != 0 && !found && i < rows.n; ++i)
+    if (rows.n == 0 || rows.all_finite()) return found;
+    for (int64_t i = 0; !found && i < rows.n; ++i)
       rows.each(i, [&](int64_t d, T v) {
         if (!found && !std::isfinite(v)) found = {i, d};
       });
@@ -109,126 +119,169 @@ template <class T> struct HeldRows {
   }
 };
 
-// k(x, points) through a Python callable, checked.
-template <class T> typename Kernel<T>::Callback callback_of(nb::object function) {
-  auto held = std::shared_ptr<nb::object>(new nb::object(std::move(function)), [](nb::object* o) {
-    nb::gil_scoped_acquire gil;
-    delete o;
-  });
-  return [held](const T* x, int64_t width, const T* points, int64_t n, T* out) {
-    nb::gil_scoped_acquire gil;
-    size_t one[2] = {1, size_t(width)}, many[2] = {size_t(n), size_t(width)};
-    nb::object a = nb::cast(Made<const T>(x, 2, one), nb::rv_policy::copy);
-    nb::object b = nb::cast(Made<const T>(points, 2, many), nb::rv_policy::copy);
-    nb::object result = (*held)(a, b);
-    nb::object asarray = nb::module_::import_("numpy").attr("asarray");
-    nb::object array = asarray(result, sizeof(T) == 8 ? "float64" : "float32").attr("reshape")(-1);
-    auto values = nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>>(array);
-    require(int64_t(values.shape(0)) == n, "the kernel returned " + std::to_string(values.shape(0)) +
-                                               " values for " + std::to_string(n) + " points; kernel(X, Y) must return len(X) x len(Y)");
-    for (int64_t j = 0; j < n; ++j) out[j] = values(size_t(j));
-  };
-}
+// ---- kernels ----
 
-template <class T> Kernel<T> kernel_of(const std::string& name, double gamma, double offset, int degree, nb::object function) {
-  Kernel<T> k = Kernel<T>::named(name, gamma, offset, degree);
-  if (k.kind == Kernel<T>::callable) k.callback = callback_of<T>(std::move(function));
-  return k;
-}
+// A kernel as Python describes it, for both precisions.
+struct AnyKernel {
+  std::string name;
+  double gamma, offset;
+  int degree;
+  nb::object function;                         // of a callable kernel, else None
 
-inline Settings settings_of(int64_t width, int64_t outputs, bool regression, int64_t budget, const std::string& loss,
-                     double loss_width, double eta, double lambda, double C, double clip, const std::string& variant) {
+  AnyKernel(const std::string& n, double g, double o, int d, nb::object f)
+      : name(n), gamma(g), offset(o), degree(d), function(std::move(f)) {
+    Kernel<double>::named(name, gamma, offset, degree);
+  }
+
+  // k(x, points) through the Python function, checked. The function belongs to the Bound that has the kernel.
+  template <class T> Kernel<T> as() const {
+    Kernel<T> kernel = Kernel<T>::named(name, gamma, offset, degree);
+    if (kernel.kind != Kernel<T>::callable) return kernel;
+    kernel.callback = [call = nb::handle(function)](const T* x, int64_t width, const T* points, int64_t n, T* out) {
+      nb::gil_scoped_acquire gil;
+      size_t one[2] = {1, size_t(width)}, many[2] = {size_t(n), size_t(width)};
+      nb::object a = nb::cast(Made<const T>(x, 2, one), nb::rv_policy::copy);
+      nb::object b = nb::cast(Made<const T>(points, 2, many), nb::rv_policy::copy);
+      nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+      nb::object array = asarray(call(a, b), sizeof(T) == 8 ? "float64" : "float32").attr("reshape")(-1);
+      auto values = nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>>(array);
+      if (int64_t(values.shape(0)) != n)
+        require(false, "the kernel returned " + std::to_string(values.shape(0)) + " values for " + std::to_string(n) +
+                           " points; kernel(X, Y) must return len(X) x len(Y)");
+      for (int64_t j = 0; j < n; ++j) out[j] = values(size_t(j));
+    };
+    return kernel;
+  }
+};
+
+// Shows Python's garbage collector the function that an object holds: it may lead back to the object. What leads back (a function,
+// a dictionary, an instance) can be cleared, so this end need not be.
+template <class Holder> int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Holder>(self)->function.ptr());
+  return 0;
+}
+template <class Holder> inline PyType_Slot holder_slots[] = {{Py_tp_traverse, (void*)traverse<Holder>}, {0, nullptr}};
+
+// ---- models ----
+
+inline Settings settings_of(int64_t width, int64_t outputs, bool regression, int64_t budget) {
   constexpr int64_t most = int64_t(1) << 31;   // so that products of two sizes stay in range
   require(width >= 0 && outputs >= 1 && budget >= 0 && width <= most && outputs <= most && budget <= most, "sizes out of range");
-  Settings s;
-  s.width = width;
-  s.outputs = outputs;
-  s.regression = regression;
-  s.budget = budget;
-  s.loss = Loss::named(loss, loss_width);
-  s.eta = eta;
-  s.lambda = lambda;
-  s.C = C;
-  s.clip = clip;
-  s.variant = variant;
-  return s;
+  return {width, outputs, budget, regression};
 }
 
-// A state comes from a file and may hold anything: whatever could lead out of an array or overflow is refused.
-inline void fits(bool good) { require(good, "the state does not fit this learner"); }
+inline void check_width(int64_t given, int64_t width) {
+  if (given != width) require(false, "rows have " + std::to_string(given) + " columns, the model " + std::to_string(width));
+}
 
-inline bool is_count(int64_t n) { return n >= 0 && n < (int64_t(1) << 62); }   // can be counted up for ever
+// A mutex that raises where it would wait for its own thread.
+class Lock {
+ public:
+  void lock() {
+    if (owner_ == std::this_thread::get_id()) throw std::runtime_error("a kernel function must not use the model that calls it");
+    mutex_.lock();
+    owner_ = std::this_thread::get_id();
+  }
+  void unlock() {
+    owner_ = std::thread::id();
+    mutex_.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_ = std::thread::id();
+};
 
 using Targets = Vector<double>;
 using Weights = std::optional<Vector<double>>;
-using Ran = std::tuple<int64_t, std::string>;
+using Scores = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// What Expansion, Mapped and Linear share in Python: scoring, running, their weights, a lock.
-template <class T, class Model> struct Bound {
+// A model in Python: the model, the Python function of its kernel, and a lock.
+template <class T, class M> struct Bound {
+  using Model = M;
   Model model;
-  std::mutex lock;
-  template <class... A> explicit Bound(std::in_place_t, A&&... a) : model(std::forward<A>(a)...) {}
+  nb::object function;
+
+  template <class... A> explicit Bound(nb::object f, A&&... a) : model(std::forward<A>(a)...), function(std::move(f)) {}
+  template <class... A> explicit Bound(std::in_place_t, A&&... a) : Bound(nb::object(), std::forward<A>(a)...) {}
+
+  Bound* clone() {
+    auto guard = locked();
+    return new Bound(function, static_cast<const Model&>(model));
+  }
 
   Made<double> score(const HeldRows<T>& h) {
     check(h.rows);
     double* out;
     Made<double> made = make<double>({size_t(h.rows.n), size_t(model.set.outputs)}, &out);
-    nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> guard(lock);
-    model.score(h.rows, out);
+    alone([&] { model.score(h.rows, out); });
     return made;
   }
 
   // Runs rows from `from` on, writing scores into `out`; returns the row to go on with and why it stopped.
-  template <class... A>
-  Ran run(const HeldRows<T>& h, int64_t from, Targets targets, Weights weights,
-          nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> out, A... more) {
+  std::pair<int64_t, Stop> run(const HeldRows<T>& h, int64_t from, Targets targets, Weights weights, Scores out) {
     const Rows<T>& rows = h.rows;
     check(rows);
     require(from >= 0 && int64_t(targets.shape(0)) == rows.n && int64_t(out.shape(0)) == rows.n &&
                 int64_t(out.shape(1)) == model.set.outputs && (!weights || int64_t(weights->shape(0)) == rows.n),
-            "targets, weights and scores must have one entry a row");
-    if (model.set.outputs > 1)
+            "targets, weights and scores must have one entry per row");
+    std::vector<double> classes;               // checked and used by one thread only
+    if (model.set.outputs > 1) {
+      classes.assign(targets.data(), targets.data() + rows.n);
       for (int64_t i = from; i < rows.n; ++i)
-        require(targets(size_t(i)) >= 0 && targets(size_t(i)) < double(model.set.outputs), "class index out of range");
-    const double* w = weights ? weights->data() : nullptr;
-    const double* y = targets.data();
-    double* f = out.data();
-    nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> guard(lock);
+        require(classes[size_t(i)] >= 0 && classes[size_t(i)] < double(model.set.outputs), "class index out of range");
+    }
     Stop why;
-    int64_t next = model.run(rows, from, y, w, f, more..., why);
-    return {next, why == Stop::done ? "done" : why == Stop::full ? "full" : why == Stop::due ? "due" : "not finite"};
+    const double* y = classes.empty() ? targets.data() : classes.data();
+    int64_t next = alone([&] { return model.run(rows, from, y, weights ? weights->data() : nullptr, out.data(), why); });
+    return {next, why};
   }
 
-  size_t nbytes() const { return model.nbytes(); }
-
-  // The lock, waited for without the interpreter lock: the thread that holds it may need that one for a callable kernel.
-  std::unique_lock<std::mutex> locked() {
+  // The lock, waited for without the interpreter lock.
+  std::unique_lock<Lock> locked() {
     nb::gil_scoped_release release;
-    return std::unique_lock<std::mutex>(lock);
+    return std::unique_lock<Lock>(lock_);
   }
 
-  void check(const Rows<T>& rows) const {
-    require(rows.width == model.set.width, "rows have " + std::to_string(rows.width) + " columns, the model " +
-                                               std::to_string(model.set.width));
+  // f() under the lock and without the interpreter lock.
+  template <class F> auto alone(F f) {
+    auto guard = locked();
+    nb::gil_scoped_release release;
+    return f();
   }
+
+  void check(const Rows<T>& rows) const { check_width(rows.width, model.set.width); }
+
+ private:
+  Lock lock_;
 };
 
-// weights[c][0..n) as an n x outputs array, and back.
-template <class T> Made<T> weights_out(const std::vector<Array<T>>& weights, int64_t n) {
-  T* w;
-  Made<T> made = make<T>({size_t(n), weights.size()}, &w);
-  for (size_t c = 0; c < weights.size(); ++c)
-    for (int64_t j = 0; j < n; ++j) w[size_t(j) * weights.size() + c] = weights[c][size_t(j)];
-  return made;
+template <class M, class = void> struct counts_points : std::false_type {};
+template <class M> struct counts_points<M, std::void_t<decltype(std::declval<const M&>().count())>> : std::true_type {};
+
+// The Python class of a model: its name with the precision; clone, nbytes, and count if it has points.
+template <class T, class M> nb::class_<Bound<T, M>> model_class(nb::module_& m, const char* name) {
+  using B = Bound<T, M>;
+  nb::class_<B> c(m, (name + std::string(sizeof(T) == 8 ? "64" : "32")).c_str(), nb::type_slots(holder_slots<B>));
+  c.def("clone", &B::clone).def_prop_ro("nbytes", [](B& b) {
+    auto guard = b.locked();
+    return b.model.nbytes();
+  });
+  if constexpr (counts_points<M>::value)
+    c.def_prop_ro("count", [](B& b) {
+      auto guard = b.locked();
+      return b.model.count();
+    });
+  return c;
 }
-template <class T> void weights_in(std::vector<Array<T>>& weights, const Matrix<T>& from) {
-  require(from.shape(1) == weights.size() && (from.shape(0) <= weights[0].size()), "weights have the wrong shape");
-  for (size_t c = 0; c < weights.size(); ++c) {
-    weights[c].clear();
-    for (size_t j = 0; j < from.shape(0); ++j) weights[c][j] = from(j, c);
-  }
+
+// The same for a model that learns: score and run too.
+template <class T, class M> nb::class_<Bound<T, M>> learner_class(nb::module_& m, const char* name) {
+  using B = Bound<T, M>;
+  return model_class<T, M>(m, name)
+      .def("score", &B::score, "rows"_a)
+      .def("run", &B::run, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a);
 }
 
 // The families; each binds its classes for double (suffix "64") and float ("32").
@@ -239,5 +292,7 @@ void bind_mixture(nb::module_& m);
 void bind_adaptive(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_selection(nb::module_& m);
+
+KS_GLUE_END
 
 }  // namespace KS_MODULE

@@ -1,51 +1,46 @@
-#include "bind_expansion.hpp"
+#include "expansion_state.hpp"
 #include "rules.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
 
-template <class T> using BoundExpansion = Bound<T, Expansion<T>>;
+static Options options_of(const nb::kwargs& given) {
+  Options options;
+  for (auto [name, value] : given) {
+    Options::Value& to = options.values[nb::cast<std::string>(name)];
+    if (nb::isinstance<Loss>(value))
+      to = nb::cast<Loss>(value);
+    else if (nb::isinstance<nb::str>(value))
+      to = nb::cast<std::string>(value);
+    else
+      to = nb::cast<double>(value);
+  }
+  return options;
+}
 
-template <class T> static void bind_as(nb::module_& m, const std::string& suffix) {
-  auto name = [&](const char* base) { return std::string(base) + suffix; };
-  nb::class_<BoundExpansion<T>>(m, name("Expansion").c_str())
-      .def(
-          "__init__",
-          [](BoundExpansion<T>* self, const std::string& rule, int64_t width, int64_t outputs, bool regression,
-             const std::string& kernel, double gamma, double offset, int degree, nb::object function, int64_t budget,
-             bool grows, const std::string& loss, double loss_width, double eta, double lambda, double C, double clip,
-             const std::string& variant, uint64_t seed) {
-            Settings s = settings_of(width, outputs, regression, budget, loss, loss_width, eta, lambda, C, clip, variant);
-            require(budget >= 1, "sizes out of range");
-            s.grows = grows;
-            new (self) BoundExpansion<T>(std::in_place, std::move(s), kernel_of<T>(kernel, gamma, offset, degree, std::move(function)),
-                                         rule_named<T>(rule), rule.rfind("projectron", 0) == 0, seed);
-          },
-          "rule"_a, nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a,
-          "function"_a.none(), "budget"_a, "grows"_a, "loss"_a, "loss_width"_a, "eta"_a, "lam"_a, "C"_a, "clip"_a,
-          "variant"_a, "seed"_a)
-      .def("score", &BoundExpansion<T>::score, "rows"_a)
-      .def("run", &BoundExpansion<T>::template run<bool>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(),
-           "scores"_a, "stop_when_full"_a)
-      .def("state",
-           [](BoundExpansion<T>& b) {
-             auto guard = b.locked();
-             return expansion_state(b.model);
-           })
-      .def("restore",
-           [](BoundExpansion<T>& b, const HeldRows<T>& points, Matrix<T> weights, Vector<int64_t> born, Vector<uint64_t> random,
-              Vector<double> ledger, std::optional<Matrix<double>> inverse) {
-             auto guard = b.locked();
-             expansion_restore(b.model, points, weights, born, random, ledger, inverse);
-           },
-           "points"_a, "weights"_a, "born"_a, "random"_a, "ledger"_a,
-           "inverse"_a.none() = nb::none())
-      .def_prop_ro("count", [](BoundExpansion<T>& b) { return b.model.points.count; })
-      .def_prop_ro("nbytes", &BoundExpansion<T>::nbytes);
+template <class T> static void bind_as(nb::module_& m) {
+  using B = Bound<T, Expansion<T>>;
+  auto c = learner_class<T, Expansion<T>>(m, "Expansion");
+  def_state(c);
+  c.def(
+      "__init__",
+      [](B* self, const std::string& rule, int64_t width, int64_t outputs, bool regression, const AnyKernel& kernel, int64_t budget,
+         bool grows, bool stops_when_full, uint64_t seed, nb::kwargs options) {
+        require(budget >= 1, "sizes out of range");
+        Options left = options_of(options);
+        auto learn = rule_named<T>(rule, left);
+        left.finish();
+        new (self) B(kernel.function, settings_of(width, outputs, regression, budget), Storage{grows, stops_when_full}, kernel.as<T>(),
+                     std::move(learn), keeps_inverse(rule), seed);
+      },
+      "rule"_a, nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "budget"_a, "grows"_a = false,
+      "stops_when_full"_a = false, "seed"_a = 0, "options"_a);
 }
 
 void bind_expansion(nb::module_& m) {
-  bind_as<double>(m, "64");
-  bind_as<float>(m, "32");
+  bind_as<double>(m);
+  bind_as<float>(m);
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -26,6 +26,15 @@ template <class T> static nb::tuple kept(BoundMixture<T>& b, int64_t n) {
   return made;
 }
 
+// Other targets for the last rows learnt, as many as are given, the oldest first.
+template <class T> static void replace_kept_targets(BoundMixture<T>& b, Vector<double> targets) {
+  auto guard = b.locked();
+  Mixture<T>& x = b.model;
+  int64_t n = int64_t(targets.shape(0));
+  require(n <= std::min(x.learnt, x.capacity), "there are fewer rows kept");
+  for (int64_t i = 0; i < n; ++i) x.kept_targets[size_t((x.learnt - n + i) % x.capacity)] = targets(size_t(i));
+}
+
 template <class N> static void add_number(nb::dict& state, const StateNumber<N>& number) {
   N* out;
   Made<N> array = make<N>({1}, &out);
@@ -184,9 +193,9 @@ template <size_t N> static nb::object names_of(const char* const (&names)[N]) {
 
 static MemoryKind::Name memory_of(const std::string& name) { return MemoryKind::Name(number_of(kMemories, name)); }
 
-template <class T> static void bind_as(nb::module_& m, const std::string& suffix) {
+template <class T> static void bind_as(nb::module_& m) {
   using B = BoundMixture<T>;
-  auto mixture = nb::class_<B>(m, ("Mixture" + suffix).c_str());
+  auto mixture = learner_class<T, Mixture<T>>(m, "Mixture");
   mixture.attr("MEMORIES") = names_of(kMemories);
   mixture.attr("CANDIDATES") = names_of(kCandidates);
   mixture
@@ -194,11 +203,9 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
           "__init__",
           [](B* self, int64_t width, int64_t outputs, bool regression, int64_t budget, int64_t window, int64_t kept, int64_t local) {
             require(budget >= 1 && window >= 0 && kept >= 1 && local >= 0 && local < int64_t(1) << 31, "sizes out of range");
-            new (self) B(std::in_place, settings_of(width, outputs, regression, budget, "squared", 0, 0, 0, 0, 0, ""), window, kept, local);
+            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), window, kept, local);
           },
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a, "local"_a)
-      .def("score", &B::score, "rows"_a)
-      .def("run", &B::template run<>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a)
       .def(
           "build",
           [](B& b, const std::string& memory, Vector<double> centre, Vector<double> scale, double varying,
@@ -222,9 +229,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
             const double *y = targets.data(), *w = weights.data();
             require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
             MemoryKind::Name which = memory_of(memory);
-            nb::gil_scoped_release release;
-            std::lock_guard<std::mutex> guard(b.lock);
-            return b.model.replay(which, rows.rows, y, w, trial, counted);
+            return b.alone([&] { return b.model.replay(which, rows.rows, y, w, trial, counted); });
           },
           "memory"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
       .def(
@@ -310,6 +315,7 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
           },
           "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
       .def("kept", &kept<T>, "n"_a)
+      .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>)
       .def("restore", &restore<T>, "state"_a)
       .def_prop_ro("kept_targets",
@@ -342,13 +348,12 @@ template <class T> static void bind_as(nb::module_& m, const std::string& suffix
       .def("gamma", [](B& b, const std::string& memory) { return b.model.memories[memory_of(memory)].landmarks.kernel.gamma; }, "memory"_a)
       .def_prop_ro("learnt", [](B& b) { return b.model.learnt; })
       .def_prop_ro("lasting_age", [](B& b) { return b.model.lasting_age; })
-      .def_prop_ro("wide", [](B& b) { return b.model.wide; })
-      .def_prop_ro("nbytes", &B::nbytes);
+      .def_prop_ro("wide", [](B& b) { return b.model.wide; });
 }
 
 void bind_mixture(nb::module_& m) {
-  bind_as<double>(m, "64");
-  bind_as<float>(m, "32");
+  bind_as<double>(m);
+  bind_as<float>(m);
   m.def(
       "scaled_rows",
       [](Matrix<double> rows, Vector<double> centre, Vector<double> scale) {

@@ -1,315 +1,186 @@
-// KONS, PROS-N-KONS, KRLS and the dictionaries KORS and ALD. States are dicts of arrays; `restore` takes the points and the rest.
-#include "bind.hpp"
+// KONS, PROS-N-KONS, KRLS and the dictionaries KORS and ALD.
 #include "second_order.hpp"
+#include "state.hpp"
 
+KS_GLUE_BEGIN
 namespace KS_MODULE {
-namespace {
 
-using Doubles = Vector<double>;
-
-template <class From, class To = From> Made<To> vector_out(const From* from, size_t n) {
-  To* to;
-  Made<To> made = make<To>({n}, &to);
-  std::copy_n(from, n, to);
-  return made;
-}
-
-template <class T> Made<T> points_out(const Store<T>& store) {
-  const Points<double>& points = store.points;
-  T* x;
-  int64_t width = points.panel.width();
-  Made<T> made = make<T>({size_t(points.count), size_t(width)}, &x);
-  for (int64_t j = 0; j < points.count; ++j)
-    for (int64_t d = 0; d < width; ++d) x[j * width + d] = T(points.panel.at(j, d));   // it was a T
-  return made;
-}
-
-template <class T> void points_in(Store<T>& store, const Rows<T>& rows) {
-  fits(rows.n <= store.limit && rows.width == store.points.panel.width());
-  store.points.count = 0;
-  for (int64_t j = 0; j < rows.n; ++j) store.add(rows, j);
+template <class T> static int64_t describe(State& s, Store<T>& store) {
+  if (s.reads()) store.points.count = 0;
+  return s.points<T>("points", store.points.panel, store.count(), store.limit, [&](const Rows<T>& rows, int64_t j) { store.add(rows, j); });
 }
 
 // A factor in the state: NAME (packed rows of L), NAME_slots, NAME_scales.
-void factor_out(nb::dict& state, const std::string& name, const RidgeFactor& factor) {
-  size_t n = size_t(factor.size());
-  double* packed;
-  state[(name).c_str()] = make<double>({n * (n + 1) / 2}, &packed);
-  factor.copy_to(packed);
-  state[(name + "_slots").c_str()] = vector_out(factor.slots.data(), n);
-  state[(name + "_scales").c_str()] = vector_out(factor.scales.data(), n);
-}
-
-template <class T> void factor_in(RidgeFactor& factor, const Store<T>& store, Doubles packed, Vector<int64_t> slots, Doubles scales) {
-  size_t n = slots.shape(0);
-  fits(scales.shape(0) == n && packed.shape(0) == n * (n + 1) / 2);
-  std::vector<double> selves;
-  for (size_t j = 0; j < n; ++j) {
-    fits(slots(j) >= 0 && slots(j) < store.count());
-    selves.push_back(store.points.diagonal[size_t(slots(j))]);
+template <class T> static void describe(State& s, const std::string& name, RidgeFactor& factor, const Store<T>& store) {
+  std::vector<int64_t> slots = factor.slots;
+  std::vector<double> scales = factor.scales, selves, packed(slots.size() * (slots.size() + 1) / 2);
+  if (!s.reads()) factor.copy_to(packed.data());
+  s.line(name, packed);
+  s.line(name + "_slots", slots);
+  s.line(name + "_scales", scales);
+  if (!s.reads()) return;
+  fits(scales.size() == slots.size() && packed.size() == slots.size() * (slots.size() + 1) / 2);
+  for (int64_t slot : slots) {
+    fits(slot >= 0 && slot < store.count());
+    selves.push_back(store.points.diagonal[size_t(slot)]);
   }
-  factor.copy_from(packed.data(), {slots.data(), slots.data() + n}, {scales.data(), scales.data() + n}, selves);
+  factor.copy_from(packed.data(), slots, scales, selves);
 }
 
-void sampler_out(nb::dict& state, const RowSampler& sampler) {
-  factor_out(state, "dictionary", sampler.dictionary);
-  state["random"] = vector_out(&sampler.random.state, 1);
-  state["online"] = vector_out(&sampler.online, 1);
+template <class T> static void describe(State& s, RowSampler& sampler, const Store<T>& store) {
+  describe(s, "dictionary", sampler.dictionary, store);
+  s.line("random", &sampler.random.state, 1);
+  s.line("online", &sampler.online, 1);
 }
 
-template <class T>
-void sampler_in(RowSampler& sampler, const Store<T>& store, Doubles packed, Vector<int64_t> slots, Doubles scales,
-                Vector<uint64_t> random, Doubles online) {
-  factor_in(sampler.dictionary, store, packed, slots, scales);
-  fits(random.shape(0) == 1 && online.shape(0) == 1);
-  sampler.random.state = random(0);
-  sampler.online = online(0);
+template <class T> static void describe(State& s, KernelNewton<T>& n) {
+  int64_t count = describe(s, n.store);
+  if (s.reads()) {
+    n.grow_weights();
+    n.weights.clear();
+  }
+  s.grid<double>("weights", count, 1, [&](int64_t i, int64_t) -> double& { return n.weights[size_t(i)]; });
+  describe(s, "newton", n.newton, n.store);
+  if (n.sketched) describe(s, n.sampler, n.store);
 }
 
-Settings settings(int64_t width, int64_t outputs, bool regression, int64_t budget, const std::string& loss, double eta, double C) {
-  return settings_of(width, outputs, regression, budget, loss, 0, eta, 0, C, 0, "");
+template <class T> static void bind_kernel_newton(nb::module_& m) {
+  using B = Bound<T, KernelNewton<T>>;
+  auto c = learner_class<T, KernelNewton<T>>(m, "KernelNewton");
+  def_state(c);
+  c.def(
+       "__init__",
+       [](B* self, int64_t width, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C, double eta,
+          double alpha, bool sketched, double beta, double eps, double least, uint64_t seed) {
+         new (self) B(kernel.function, settings_of(width, 1, regression, budget), NewtonSettings{loss, C, eta}, kernel.as<double>(), alpha,
+                      sketched, beta, eps, least, seed);
+       },
+       nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "alpha"_a, "sketched"_a = false,
+       "beta"_a = 1.0, "eps"_a = 0.0, "least"_a = 1.0, "seed"_a = 0)
+      .def_prop_ro("newton_count", [](B& b) {
+        auto guard = b.locked();
+        return b.model.newton.size();
+      });
 }
 
-template <class T> void bind_kernel_newton(nb::module_& m, const std::string& suffix) {
-  using Model = Bound<T, KernelNewton<T>>;
-  nb::class_<Model>(m, ("KernelNewton" + suffix).c_str())
+template <class T> static void embed(EmbeddedNewton<T>& n, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
+  size_t rank = matrix.shape(0);
+  fits(int64_t(matrix.shape(1)) == n.store.count() && weights.shape(0) == rank && weights.shape(1) == 1 && inverse.shape(0) == rank &&
+       inverse.shape(1) == rank);
+  n.embed(matrix.data(), int64_t(rank), weights.data(), inverse.data());
+}
+
+template <class T> static void describe(State& s, EmbeddedNewton<T>& n) {
+  describe(s, n.store);
+  describe(s, n.sampler, n.store);
+  if (s.reads()) {
+    auto matrix = s.get<Matrix<double>>("matrix"), weights = s.get<Matrix<double>>("weights"), inverse = s.get<Matrix<double>>("inverse");
+    if (matrix.shape(0)) embed(n, matrix, weights, inverse);
+    return;
+  }
+  s.write<double>("matrix", n.rank, n.embedded, [&](int64_t f, int64_t j) { return n.matrix.at(f, j); });
+  s.write<double>("weights", n.rank, 1, [&](int64_t f, int64_t) { return n.weights[size_t(f)]; });
+  s.write<double>("inverse", n.rank, n.rank, [&](int64_t f, int64_t j) { return n.inverse[size_t(f * n.stride() + j)]; });
+}
+
+template <class T> static void bind_embedded_newton(nb::module_& m) {
+  using B = Bound<T, EmbeddedNewton<T>>;
+  auto c = learner_class<T, EmbeddedNewton<T>>(m, "EmbeddedNewton");
+  def_state(c);
+  c.def(
+       "__init__",
+       [](B* self, int64_t width, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C, double eta,
+          double ridge, double beta, double eps, uint64_t seed) {
+         new (self) B(kernel.function, settings_of(width, 1, regression, budget), NewtonSettings{loss, C, eta}, kernel.as<double>(), ridge,
+                      beta, eps, seed);
+       },
+       nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
       .def(
-          "__init__",
-          [](Model* self, int64_t width, bool regression, const std::string& kernel, double gamma, double offset, int degree,
-             nb::object function, int64_t budget, const std::string& loss, double C, double eta, double alpha, bool sketched,
-             double beta, double eps, double least, uint64_t seed) {
-            new (self) Model(std::in_place, settings(width, 1, regression, budget, loss, eta, C),
-                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), alpha, sketched, beta, eps, least, seed);
+          "embed",
+          [](B& b, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
+            auto guard = b.locked();
+            embed(b.model, matrix, weights, inverse);
           },
-          nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(),
-          "budget"_a, "loss"_a, "C"_a, "eta"_a, "alpha"_a, "sketched"_a, "beta"_a, "eps"_a, "least"_a, "seed"_a)
-      .def("score", &Model::score, "rows"_a)
-      .def("run", &Model::template run<bool>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a, "stop_when_full"_a)
-      .def("state",
-           [](Model& b) {
-             std::lock_guard<std::mutex> guard(b.lock);
-             nb::dict state;
-             state["points"] = points_out(b.model.store);
-             double* w;
-             state["weights"] = make<double>({size_t(b.model.store.count()), 1}, &w);
-             std::copy_n(b.model.weights.data(), b.model.store.count(), w);
-             factor_out(state, "newton", b.model.newton);
-             if (b.model.sketched) sampler_out(state, b.model.sampler);
-             return state;
-           })
-      .def(
-          "restore",
-          [](Model& b, const HeldRows<T>& points, Matrix<double> weights, Doubles newton, Vector<int64_t> newton_slots,
-             Doubles newton_scales, std::optional<Doubles> dictionary, std::optional<Vector<int64_t>> dictionary_slots,
-             std::optional<Doubles> dictionary_scales, std::optional<Vector<uint64_t>> random, std::optional<Doubles> online) {
-            std::lock_guard<std::mutex> guard(b.lock);
-            KernelNewton<T>& n = b.model;
-            fits(weights.shape(0) == size_t(points.rows.n) && weights.shape(1) == 1);
-            points_in(n.store, points.rows);
-            n.grow_weights();
-            n.weights.clear();
-            std::copy_n(weights.data(), points.rows.n, n.weights.data());
-            factor_in(n.newton, n.store, newton, newton_slots, newton_scales);
-            if (!n.sketched) return;
-            fits(dictionary && dictionary_slots && dictionary_scales && random && online);
-            sampler_in(n.sampler, n.store, *dictionary, *dictionary_slots, *dictionary_scales, *random, *online);
-          },
-          "points"_a, "weights"_a, "newton"_a, "newton_slots"_a, "newton_scales"_a, "dictionary"_a.none() = nb::none(),
-          "dictionary_slots"_a.none() = nb::none(), "dictionary_scales"_a.none() = nb::none(),
-          "random"_a.none() = nb::none(), "online"_a.none() = nb::none())
-      .def_prop_ro("count", [](Model& b) { return b.model.store.count(); })
-      .def_prop_ro("newton_count", [](Model& b) { return b.model.newton.size(); })
-      .def_prop_ro("dictionary_count", [](Model& b) { return b.model.sampler.dictionary.size(); })
-      .def_prop_ro("nbytes", &Model::nbytes);
+          "matrix"_a, "weights"_a, "inverse"_a);
 }
 
-template <class T> void bind_embedded_newton(nb::module_& m, const std::string& suffix) {
-  using Model = Bound<T, EmbeddedNewton<T>>;
-  auto embed = [](EmbeddedNewton<T>& n, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
-    size_t rank = matrix.shape(0);
-    fits(int64_t(matrix.shape(1)) == n.store.count() && weights.shape(0) == rank && weights.shape(1) == 1 &&
-         inverse.shape(0) == rank && inverse.shape(1) == rank);
-    n.embed(matrix.data(), int64_t(rank), weights.data(), inverse.data());
+template <class T> static void describe(State& s, RecursiveLeastSquares<T>& n) {
+  int64_t count = describe(s, n.store);
+  s.weights("weights", n.weights, count);
+  describe(s, "factor", n.factor, n.store);
+  fits(n.factor.size() == count);
+  if (s.reads()) n.P.clear();
+  s.grid<double>("P", count, count, [&](int64_t i, int64_t j) -> double& { return n.P[size_t(i * n.stride() + j)]; });
+}
+
+template <class T> static void bind_least_squares(nb::module_& m) {
+  using B = Bound<T, RecursiveLeastSquares<T>>;
+  auto c = learner_class<T, RecursiveLeastSquares<T>>(m, "RecursiveLeastSquares");
+  def_state(c);
+  c.def(
+      "__init__",
+      [](B* self, int64_t width, int64_t outputs, bool regression, const AnyKernel& kernel, int64_t budget, double nu) {
+        new (self) B(kernel.function, settings_of(width, outputs, regression, budget), kernel.as<double>(), nu);
+      },
+      nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "budget"_a, "nu"_a);
+}
+
+template <class T> static void describe(State& s, Dictionary<T>& d) {
+  int64_t count = describe(s, d.store);
+  describe(s, d.sampler, d.store);
+  s.line("born", d.born);
+  fits(int64_t(d.born.size()) == count);
+  s.line("seen", &d.seen, 1);
+  counted(d.seen);
+}
+
+template <class T> static void bind_dictionary(nb::module_& m) {
+  using B = Bound<T, Dictionary<T>>;
+  auto c = model_class<T, Dictionary<T>>(m, "Dictionary");
+  def_state(c);
+  // An array with one row per row of `rows`, made and filled under the lock: how wide it is depends on the dictionary.
+  auto made = [](B& b, const HeldRows<T>& h, bool leverages) {
+    b.check(h.rows);
+    auto guard = b.locked();
+    double* out;
+    size_t n = size_t(h.rows.n);
+    Made<double> array = leverages ? make<double>({n}, &out) : make<double>({n, size_t(b.model.factor().size())}, &out);
+    nb::gil_scoped_release release;
+    leverages ? b.model.leverages(h.rows, out) : b.model.features(h.rows, out);
+    return array;
   };
-  nb::class_<Model>(m, ("EmbeddedNewton" + suffix).c_str())
+  c.def(
+       "__init__",
+       [](B* self, int64_t width, const AnyKernel& kernel, int64_t budget, bool sampled, double ridge, double beta, double eps, double nu,
+          uint64_t seed) {
+         new (self) B(kernel.function, settings_of(width, 1, true, budget), kernel.as<double>(), sampled, ridge, beta, eps, nu, seed);
+       },
+       nb::kw_only(), "width"_a, "kernel"_a, "budget"_a, "sampled"_a, "ridge"_a = 0.0, "beta"_a = 1.0, "eps"_a = 0.0, "nu"_a = 0.0,
+       "seed"_a = 0)
       .def(
-          "__init__",
-          [](Model* self, int64_t width, bool regression, const std::string& kernel, double gamma, double offset, int degree,
-             nb::object function, int64_t budget, const std::string& loss, double C, double eta, double ridge, double beta,
-             double eps, uint64_t seed) {
-            new (self) Model(std::in_place, settings(width, 1, regression, budget, loss, eta, C),
-                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), ridge, beta, eps, seed);
+          "read",
+          [](B& b, const HeldRows<T>& h) {
+            b.check(h.rows);
+            return b.alone([&] { return b.model.read(h.rows); });
           },
-          nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(),
-          "budget"_a, "loss"_a, "C"_a, "eta"_a, "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
-      .def("score", &Model::score, "rows"_a)
-      .def("run", &Model::template run<bool>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a, "stop_when_full"_a)
-      .def("embed",
-           [embed](Model& b, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
-             std::lock_guard<std::mutex> guard(b.lock);
-             embed(b.model, matrix, weights, inverse);
-           }, "matrix"_a, "weights"_a, "inverse"_a)
-      .def("state",
-           [](Model& b) {
-             std::lock_guard<std::mutex> guard(b.lock);
-             EmbeddedNewton<T>& n = b.model;
-             nb::dict state;
-             state["points"] = points_out(n.store);
-             sampler_out(state, n.sampler);
-             size_t rank = size_t(n.rank), count = size_t(n.embedded);
-             double *matrix, *weights, *inverse;
-             state["matrix"] = make<double>({rank, count}, &matrix);
-             state["weights"] = make<double>({rank, 1}, &weights);
-             state["inverse"] = make<double>({rank, rank}, &inverse);
-             std::copy_n(n.weights.data(), rank, weights);
-             for (size_t f = 0; f < rank; ++f) {
-               for (size_t j = 0; j < count; ++j) matrix[f * count + j] = n.matrix.at(int64_t(f), int64_t(j));
-               std::copy_n(n.inverse.data() + int64_t(f) * n.stride(), rank, inverse + f * rank);
-             }
-             return state;
-           })
+          "rows"_a)
       .def(
-          "restore",
-          [embed](Model& b, const HeldRows<T>& points, Doubles dictionary, Vector<int64_t> slots, Doubles scales,
-                  Vector<uint64_t> random, Doubles online, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
-            std::lock_guard<std::mutex> guard(b.lock);
-            points_in(b.model.store, points.rows);
-            sampler_in(b.model.sampler, b.model.store, dictionary, slots, scales, random, online);
-            if (matrix.shape(0)) embed(b.model, matrix, weights, inverse);
-          },
-          "points"_a, "dictionary"_a, "dictionary_slots"_a, "dictionary_scales"_a, "random"_a, "online"_a, "matrix"_a,
-          "weights"_a, "inverse"_a)
-      .def_prop_ro("count", [](Model& b) { return b.model.store.count(); })
-      .def_prop_ro("nbytes", &Model::nbytes);
+          "features", [made](B& b, const HeldRows<T>& h) { return made(b, h, false); }, "rows"_a)
+      .def("leverages", [made](B& b, const HeldRows<T>& h) { return made(b, h, true); }, "rows"_a);
 }
 
-template <class T> void bind_least_squares(nb::module_& m, const std::string& suffix) {
-  using Model = Bound<T, RecursiveLeastSquares<T>>;
-  nb::class_<Model>(m, ("RecursiveLeastSquares" + suffix).c_str())
-      .def(
-          "__init__",
-          [](Model* self, int64_t width, int64_t outputs, bool regression, const std::string& kernel, double gamma, double offset,
-             int degree, nb::object function, int64_t budget, double nu) {
-            new (self) Model(std::in_place, settings(width, outputs, regression, budget, "squared", nu, 0),
-                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)));
-          },
-          nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a,
-          "function"_a.none(), "budget"_a, "nu"_a)
-      .def("score", &Model::score, "rows"_a)
-      .def("run", &Model::template run<bool>, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a, "stop_when_full"_a)
-      .def("state",
-           [](Model& b) {
-             std::lock_guard<std::mutex> guard(b.lock);
-             RecursiveLeastSquares<T>& n = b.model;
-             size_t count = size_t(n.store.count());
-             nb::dict state;
-             state["points"] = points_out(n.store);
-             state["weights"] = weights_out(n.weights, int64_t(count));
-             factor_out(state, "factor", n.factor);
-             double* P;
-             state["P"] = make<double>({count, count}, &P);
-             for (size_t j = 0; j < count; ++j) std::copy_n(n.P.data() + int64_t(j) * n.stride(), count, P + j * count);
-             return state;
-           })
-      .def(
-          "restore",
-          [](Model& b, const HeldRows<T>& points, Matrix<double> weights, Doubles factor, Vector<int64_t> slots, Doubles scales,
-             Matrix<double> P) {
-            std::lock_guard<std::mutex> guard(b.lock);
-            RecursiveLeastSquares<T>& n = b.model;
-            size_t count = size_t(points.rows.n);
-            fits(weights.shape(0) == count && P.shape(0) == count && P.shape(1) == count && slots.shape(0) == count);
-            points_in(n.store, points.rows);
-            weights_in(n.weights, weights);
-            factor_in(n.factor, n.store, factor, slots, scales);
-            n.P.clear();
-            for (size_t j = 0; j < count; ++j) std::copy_n(P.data() + j * count, count, n.P.data() + int64_t(j) * n.stride());
-          },
-          "points"_a, "weights"_a, "factor"_a, "factor_slots"_a, "factor_scales"_a, "P"_a)
-      .def_prop_ro("count", [](Model& b) { return b.model.store.count(); })
-      .def_prop_ro("nbytes", &Model::nbytes);
+template <class T> static void bind_as(nb::module_& m) {
+  bind_kernel_newton<T>(m);
+  bind_embedded_newton<T>(m);
+  bind_least_squares<T>(m);
+  bind_dictionary<T>(m);
 }
-
-template <class T> void bind_dictionary(nb::module_& m, const std::string& suffix) {
-  using Model = Bound<T, Dictionary<T>>;
-  using Held = HeldRows<T>;
-  nb::class_<Model>(m, ("Dictionary" + suffix).c_str())
-      .def(
-          "__init__",
-          [](Model* self, int64_t width, const std::string& kernel, double gamma, double offset, int degree, nb::object function,
-             int64_t budget, bool sampled, double ridge, double beta, double eps, double nu, uint64_t seed) {
-            new (self) Model(std::in_place, settings(width, 1, true, budget, "squared", 0, 0),
-                             kernel_of<double>(kernel, gamma, offset, degree, std::move(function)), sampled, ridge, beta, eps, nu, seed);
-          },
-          nb::kw_only(), "width"_a, "kernel"_a, "gamma"_a, "offset"_a, "degree"_a, "function"_a.none(), "budget"_a, "sampled"_a,
-          "ridge"_a, "beta"_a, "eps"_a, "nu"_a, "seed"_a)
-      .def("read",
-           [](Model& b, const Held& h) {
-             fits(h.rows.width == b.model.set.width);
-             nb::gil_scoped_release release;
-             std::lock_guard<std::mutex> guard(b.lock);
-             return b.model.read(h.rows);
-           }, "rows"_a)
-      .def("features",
-           [](Model& b, const Held& h) {
-             fits(h.rows.width == b.model.set.width);
-             double* out;
-             Made<double> made = make<double>({size_t(h.rows.n), size_t(b.model.factor().size())}, &out);
-             nb::gil_scoped_release release;
-             std::lock_guard<std::mutex> guard(b.lock);
-             b.model.features(h.rows, out);
-             return made;
-           }, "rows"_a)
-      .def("leverages",
-           [](Model& b, const Held& h) {
-             fits(h.rows.width == b.model.set.width);
-             double* out;
-             Made<double> made = make<double>({size_t(h.rows.n)}, &out);
-             nb::gil_scoped_release release;
-             std::lock_guard<std::mutex> guard(b.lock);
-             b.model.leverages(h.rows, out);
-             return made;
-           }, "rows"_a)
-      .def("state",
-           [](Model& b) {
-             std::lock_guard<std::mutex> guard(b.lock);
-             nb::dict state;
-             state["points"] = points_out(b.model.store);
-             sampler_out(state, b.model.sampler);
-             state["born"] = vector_out(b.model.born.data(), b.model.born.size());
-             state["seen"] = vector_out(&b.model.seen, 1);
-             return state;
-           })
-      .def(
-          "restore",
-          [](Model& b, const Held& points, Doubles dictionary, Vector<int64_t> slots, Doubles scales, Vector<uint64_t> random,
-             Doubles online, Vector<int64_t> born, Vector<int64_t> seen) {
-            std::lock_guard<std::mutex> guard(b.lock);
-            fits(born.shape(0) == size_t(points.rows.n) && seen.shape(0) == 1 && is_count(seen(0)));
-            points_in(b.model.store, points.rows);
-            sampler_in(b.model.sampler, b.model.store, dictionary, slots, scales, random, online);
-            b.model.born.assign(born.data(), born.data() + born.shape(0));
-            b.model.seen = seen(0);
-          },
-          "points"_a, "dictionary"_a, "dictionary_slots"_a, "dictionary_scales"_a, "random"_a, "online"_a, "born"_a, "seen"_a)
-      .def_prop_ro("count", [](Model& b) { return b.model.store.count(); })
-      .def_prop_ro("nbytes", &Model::nbytes);
-}
-
-template <class T> void bind_as(nb::module_& m, const std::string& suffix) {
-  bind_kernel_newton<T>(m, suffix);
-  bind_embedded_newton<T>(m, suffix);
-  bind_least_squares<T>(m, suffix);
-  bind_dictionary<T>(m, suffix);
-}
-
-}  // namespace
 
 void bind_second_order(nb::module_& m) {
-  bind_as<double>(m, "64");
-  bind_as<float>(m, "32");
-  m.def("curvature_constant", [](const std::string& loss, double C, double y) { return curvature_constant(Loss::named(loss, 0), C, y); },
-        "loss"_a, "C"_a, "target"_a);
+  bind_as<double>(m);
+  bind_as<float>(m);
+  m.def("curvature_constant", &curvature_constant, "loss"_a, "C"_a, "target"_a);
 }
 
 }  // namespace KS_MODULE
+KS_GLUE_END

@@ -1,5 +1,8 @@
 // Which x86-64 level this processor and operating system offer: 2, 3 or 4; 0 on other machines, 1 on older ones.
-#include <nanobind/nanobind.h>
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <initializer_list>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define KS_X86 1
@@ -60,9 +63,12 @@ int level() {
 #endif
 }
 
+PyObject* py_level(PyObject*, PyObject*) { return PyLong_FromLong(level()); }
+
+PyMethodDef methods[] = {{"level", py_level, METH_NOARGS, "The level."}, {nullptr, nullptr, 0, nullptr}};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_cpu", "The CPU level this machine offers.", 0, methods, nullptr, nullptr, nullptr, nullptr};
+
 }  // namespace
 
-NB_MODULE(_cpu, m) {
-  m.doc() = "The CPU level this machine offers.";
-  m.def("level", &level);
-}
+PyMODINIT_FUNC PyInit__cpu() { return PyModuleDef_Init(&definition); }

@@ -12,18 +12,28 @@ namespace KS_MODULE {
 template <class T> class Dual {
  public:
   Settings set;
+  Loss loss;
   int64_t neighbours;                          // k of k-merging
-  double delay;
+  double lambda, delay;
   Points<T> points;
   FourierMap<T> map;
   std::vector<Array<T>> weights, map_weights;  // one an output, divided by the step
   std::vector<int64_t> born;
   int64_t clock = 0, rounds = 0;               // points stored and rows learnt so far
 
-  Dual(Settings s, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k, double delay_)
-      : set(std::move(s)), neighbours(k), delay(delay_), points(std::move(kernel), set.width, set.budget), map(frequencies, set.width, pairs),
-        born(size_t(set.budget + 1)), slopes_(size_t(set.outputs)), row_(size_t(points.slots())),
-        block_(size_t(Map<T>::kBlock * stride())), rest_(size_t(stride())) {
+  Dual(Settings s, Loss l, Kernel<T> kernel, const T* frequencies, int64_t pairs, int64_t k, double lam, double delay_)
+      : set(s),
+        loss(l),
+        neighbours(k),
+        lambda(lam),
+        delay(delay_),
+        points(std::move(kernel), set.width, set.budget),
+        map(frequencies, set.width, pairs),
+        born(size_t(set.budget + 1)),
+        slopes_(size_t(set.outputs)),
+        row_(size_t(points.slots())),
+        block_(size_t(Map<T>::kBlock * stride())),
+        rest_(size_t(stride())) {
     for (int64_t c = 0; c < set.outputs; ++c) {
       weights.emplace_back(size_t(points.slots()));
       map_weights.emplace_back(size_t(stride()));
@@ -32,6 +42,7 @@ template <class T> class Dual {
     gram_.assign(size_t((set.budget + 1) * (set.budget + 1)), 0.0);
   }
 
+  int64_t count() const { return points.count; }
   int64_t stride() const { return map.lines() * kLine<T>; }
   double& gram(int64_t i, int64_t j) { return gram_[size_t(i * (set.budget + 1) + j)]; }
 
@@ -69,7 +80,15 @@ template <class T> class Dual {
       if (weight == 0) return true;
       ++rounds;
       weight = safe(weight);
-      if (loss_slopes(set, Round<T>{rows, i, row_.data(), f.data(), targets[i], weight}, slopes_)) add(rows, i, z);
+      if (!loss_slopes(loss, Round<T>{rows, i, row_.data(), f.data(), targets[i], weight}, slopes_)) return true;
+      try {
+        add(rows, i, z);
+      } catch (const NotFinite&) {
+        --rounds;
+        why = Stop::not_finite;
+        at = i;
+        return false;
+      }
       return true;
     });
     return at;
@@ -103,17 +122,19 @@ template <class T> class Dual {
 
   T output(int64_t c, const T* z) const {
     if (rounds == 0) return 0;
-    T f = dot(weights[size_t(c)].data(), row_.data(), size_t(points.tiles())) +
-          dot(map_weights[size_t(c)].data(), z, size_t(map.lines()));
-    return T(double(f) / (set.lambda * (double(rounds) + delay)));
+    T f = dot(weights[size_t(c)].data(), row_.data(), size_t(points.tiles())) + dot(map_weights[size_t(c)].data(), z, size_t(map.lines()));
+    return T(double(f) / (lambda * (double(rounds) + delay)));
   }
 
-  // The new point has number `count` until it gets a slot: that of the point dropped if there is no free one.
+  // Throws, having changed nothing, if a number would not be finite. The new point has number `count` until it gets a slot: that of the point dropped if there is no free one.
   void add(const Rows<T>& rows, int64_t i, const T* z) {
     int64_t n = points.count, slot = n;
     for (int64_t j = 0; j < n; ++j) gram(n, j) = gram(j, n) = double(row_[size_t(j)]);
     gram(n, n) = double(points.self(rows, i));
-    for (double& g : slopes_) g = -g;          // from here on the new point's weights
+    for (double& g : slopes_) {
+      storable<T>(g);
+      g = -g;                                  // from here on the new point's weights
+    }
     if (n == set.budget) {
       slot = merge(z);
       if (slot == n) {
@@ -145,14 +166,19 @@ template <class T> class Dual {
     for (int64_t j = 0; j <= n; ++j)
       if (j != p) near_.push_back(j);
     int64_t k = std::min(neighbours, n);
-    std::partial_sort(near_.begin(), near_.begin() + k, near_.end(), [&](int64_t i, int64_t j) {
-      return gram(p, i) > gram(p, j) || (gram(p, i) == gram(p, j) && i < j);
-    });
+    std::partial_sort(near_.begin(), near_.begin() + k, near_.end(),
+                      [&](int64_t i, int64_t j) { return gram(p, i) > gram(p, j) || (gram(p, i) == gram(p, j) && i < j); });
     near_.resize(size_t(k));
     solve(p);
     auto feature = [&](int64_t j) { return j == n ? z : features_.data() + j * stride(); };
     std::memcpy(rest_.data(), feature(p), size_t(stride()) * sizeof(T));
     for (size_t l = 0; l < near_.size(); ++l) axpy(T(-share_[l]), feature(near_[l]), rest_.data(), size_t(map.lines()));
+    for (int64_t c = 0; c < set.outputs; ++c) {
+      double a = weight(c, p);
+      for (size_t l = 0; l < near_.size(); ++l) storable<T>(weight(c, near_[l]) + a * share_[l]);
+      const T* w = map_weights[size_t(c)].data();
+      for (int64_t j = 0; j < stride(); ++j) storable<T>(double(w[j] + T(a) * rest_[size_t(j)]));
+    }
     for (int64_t c = 0; c < set.outputs; ++c) {
       double a = weight(c, p);
       axpy(T(a), rest_.data(), map_weights[size_t(c)].data(), size_t(map.lines()));

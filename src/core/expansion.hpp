@@ -5,13 +5,12 @@
 // operations, so the result is that of one row at a time to the bit.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "kernel.hpp"
-#include "loss.hpp"
+#include "settings.hpp"
 
 namespace KS_MODULE {
 
@@ -28,36 +27,20 @@ struct Random {
   int64_t slot(int64_t n) { return std::min(n - 1, int64_t(uniform() * double(n))); }
 };
 
-// What a learner is told once: the task and the hyper-parameters its rule reads.
-struct Settings {
-  int64_t width = 0, outputs = 1, budget = 0;  // budget: how many points at most
-  bool grows = false;                          // storage grows with use (no budget in the algorithm)
-  bool regression = false;
-  Loss loss;
-  double eta = 0, lambda = 0, C = 0, clip = 0;
-  std::string variant;
-};
-
 // A point this close to the span of others, relative to k(x, x), counts as in it: kernel values are not more exact.
 template <class T> constexpr double kDependent = sizeof(T) == 8 ? 1e-10 : 1e-5;
 
-// Thrown by a rule, which has changed nothing: a coefficient is more than the model's precision can hold.
-struct NotFinite {};
-
-enum class Stop { done, full, due, not_finite };     // due: something rare is to be done before the next row
-
-template <class T> struct Round {
-  const Rows<T>& rows;
-  int64_t i;
-  const T* k;                                  // kernel values against the stored points
-  const T* f;                                  // scores before learning, one an output
-  double target, weight;
+// How storage behaves: whether it grows with use (no budget in the algorithm), whether a run ends with the row that fills it.
+struct Storage {
+  bool grows = false, stops_when_full = false;
 };
 
 template <class T> class Expansion {
  public:
-  using Rule = bool (*)(Expansion&, const Round<T>&);  // false: no room for the point, and nothing was changed
+  // Learns from a round; false: no room for the point, and nothing was changed.
+  using Rule = std::function<bool(Expansion&, const Round<T>&)>;
   Settings set;
+  Storage storage;
   Points<T> points;
   std::vector<Array<T>> weights;               // one array over the slots for each output
   std::vector<int64_t> born;                   // when each slot was filled
@@ -65,19 +48,20 @@ template <class T> class Expansion {
   int64_t clock = 0;                           // points stored so far
   double mistakes = 0, ledger = 0;             // Forgetron's M and Q
   std::vector<double> inverse;                 // Projectron's K^-1, budget x budget
-  std::vector<double> slopes;                  // scratch of the rules: one an output
+  std::vector<double> slopes;                  // scratch of the rules: one per output
 
-  Expansion(Settings s, Kernel<T> kernel, Rule rule, bool keeps_inverse, uint64_t seed)
-      : set(std::move(s)), random(seed), slopes(size_t(set.outputs)), rule_(rule) {
-    int64_t start = set.grows ? std::min<int64_t>(set.budget, 64) : set.budget;
+  Expansion(Settings s, Storage how, Kernel<T> kernel, Rule rule, bool keeps_inverse, uint64_t seed)
+      : set(s), storage(how), random(seed), slopes(size_t(set.outputs)), rule_(std::move(rule)) {
+    int64_t start = storage.grows ? std::min<int64_t>(set.budget, 64) : set.budget;
     points = Points<T>(std::move(kernel), set.width, start);
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(points.slots()));
     born.assign(size_t(points.slots()), 0);
     if (keeps_inverse) inverse.assign(size_t(set.budget * set.budget), 0.0);
   }
 
+  int64_t count() const { return points.count; }
   bool full() const { return points.count >= set.budget; }
-  bool no_room() const { return set.grows && full(); }
+  bool no_room() const { return storage.grows && full(); }
 
   size_t nbytes() const {
     size_t total = points.nbytes() + born.size() * sizeof(int64_t) + inverse.size() * sizeof(double);
@@ -93,11 +77,10 @@ template <class T> class Expansion {
     }
   }
 
-  // Predict then learn rows from .. rows.n - 1; out gets the scores. Stops early after the row that fills the budget if
-  // `stop_when_full`, before a row whose score is not finite, and before a row that would need more than max_size points.
+  // Predict then learn rows from .. rows.n - 1; out gets the scores. Stops early after the row that fills the budget if the
+  // storage says so, before a row whose score is not finite, and before a row that would need more than max_size points.
   // Returns the row to go on with.
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out,
-              bool stop_when_full, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     BlockEnd guard{block_end_};
     std::vector<T> f(size_t(set.outputs));
     why = Stop::done;
@@ -119,7 +102,7 @@ template <class T> class Expansion {
         why = Stop::not_finite;
       }
       if (why != Stop::done) return i;
-      if (stop_when_full && full()) {
+      if (storage.stops_when_full && full()) {
         why = Stop::full;
         return i + 1;
       }
@@ -151,9 +134,28 @@ template <class T> class Expansion {
     }
   }
 
-  int64_t oldest() const {
-    return std::min_element(born.begin(), born.begin() + points.count) - born.begin();
+  // The weights and the random numbers as they are now, for a rule that may find out late that its step is not finite.
+  void save() {
+    saved_.resize(weights.size());
+    for (size_t c = 0; c < weights.size(); ++c) {
+      reserve(saved_[c], int64_t(weights[c].size()));
+      std::memcpy(saved_[c].data(), weights[c].data(), weights[c].nbytes());
+    }
+    saved_random_ = random;
   }
+  void undo() {
+    for (size_t c = 0; c < weights.size(); ++c) std::memcpy(weights[c].data(), saved_[c].data(), weights[c].nbytes());
+    random = saved_random_;
+  }
+
+  // Forgets points stored last, down to `count`.
+  void forget(int64_t count) {
+    for (auto& w : weights) std::fill(w.data() + count, w.data() + points.count, T(0));
+    clock -= points.count - count;
+    points.count = count;
+  }
+
+  int64_t oldest() const { return std::min_element(born.begin(), born.begin() + points.count) - born.begin(); }
 
   T output(int64_t c, const T* k) const { return dot(weights[size_t(c)].data(), k, size_t(points.tiles())); }
 
@@ -203,8 +205,7 @@ template <class T> class Expansion {
     int64_t stride = points.slots(), left = block_end_ - i - 1;
     if (left <= 0) return;
     if (points.tiles() > measured_) {          // a tile was opened: clear what an earlier block left there
-      for (int64_t r = 0; r < kBlock; ++r)
-        std::fill_n(measures_.data() + r * stride + measured_ * kLine<T>, kLine<T>, T(0));
+      for (int64_t r = 0; r < kBlock; ++r) std::fill_n(measures_.data() + r * stride + measured_ * kLine<T>, kLine<T>, T(0));
       measured_ = points.tiles();
     }
     T acc[kBlock] = {};
@@ -218,6 +219,8 @@ template <class T> class Expansion {
   int64_t block_start_ = 0, block_end_ = 0, measured_ = 0;
   Array<T> measures_, values_, stored_;
   std::vector<T> row_;
+  std::vector<Array<T>> saved_;
+  Random saved_random_;
 };
 
 }  // namespace KS_MODULE

@@ -29,11 +29,7 @@ template <class T> struct Kernel {
     throw std::invalid_argument("unknown kernel '" + name + "'");
   }
 
-  Form form() const {
-    return kind == gaussian    ? Form::square_distance
-           : kind == laplacian ? Form::absolute_distance
-                               : Form::product;
-  }
+  Form form() const { return kind == gaussian ? Form::square_distance : kind == laplacian ? Form::absolute_distance : Form::product; }
 
   // Calls loop(f), f taking a vector of distances or products to kernel values; the kind is resolved once.
   template <class Loop> void with_value(Loop loop) const {

@@ -32,7 +32,6 @@ class Labels {
   }
 
   void learn(int64_t y, double weight) {
-    weight = std::min(weight, 1.0);
     if (last >= 0) {
       repeats[size_t(last)] *= kKeep;
       changes[size_t(last)] *= kKeep;

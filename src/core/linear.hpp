@@ -7,11 +7,15 @@ namespace KS_MODULE {
 template <class T> class Linear {
  public:
   Settings set;
-  std::vector<Array<T>> weights;               // one an output, over the inputs
+  PassiveAggressive rule;
+  std::vector<Array<T>> weights;               // one per output, over the inputs
 
-  explicit Linear(Settings s) : set(std::move(s)) {
+  Linear(Settings s, PassiveAggressive r) : set(s), rule(r) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(set.width));
   }
+
+  // Weights set from outside may be of any size.
+  void weights_changed() { reach_ = std::numeric_limits<double>::infinity(); }
 
   size_t nbytes() const {
     size_t total = 0;
@@ -38,10 +42,10 @@ template <class T> class Linear {
       }
       double weight = sample_weights ? sample_weights[i] : 1.0, violation;
       if (weight == 0) continue;
-      Margin m = aim(set, f.data(), targets[i], violation);
+      Margin m = rule.aim(set, f.data(), targets[i], violation);
       if (violation <= 0) continue;
-      double tau = passive_aggressive_step(set, violation, double(rows.square(i)), weight);
-      if (!std::isfinite(T(tau))) {
+      double square = double(rows.square(i)), tau = rule.step(violation, square, weight);
+      if (!std::isfinite(T(tau)) || !can_step(rows, i, m, tau, std::sqrt(square))) {
         why = Stop::not_finite;
         return i;
       }
@@ -54,6 +58,19 @@ template <class T> class Linear {
   }
 
  private:
+  // Whether the weights stay finite; |x| bounds each of its entries.
+  bool can_step(const Rows<T>& rows, int64_t i, const Margin& m, double tau, double size) {
+    if ((reach_ += std::abs(tau) * size) < double(std::numeric_limits<T>::max()) / 4) return true;
+    bool good = true;
+    m.each([&](int64_t c, double u) {
+      T step = T(tau * u);
+      rows.each(i, [&](int64_t d, T v) { good = good && std::isfinite(weights[size_t(c)][size_t(d)] + step * v); });
+    });
+    if (good) return true;
+    weights_changed();                         // look closely from now on
+    return false;
+  }
+
   T output(int64_t c, const Rows<T>& rows, int64_t i) const {
     const T* w = weights[size_t(c)].data();
     T s = 0;
@@ -66,6 +83,8 @@ template <class T> class Linear {
       for (int64_t d = lined * kLine<T>; d < rows.width; ++d) s += w[d] * rows.row(i)[d];
     return s;
   }
+
+  double reach_ = 0;                           // bounds all weights
 };
 
 }  // namespace KS_MODULE

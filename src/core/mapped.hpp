@@ -4,7 +4,7 @@
 #pragma once
 #include <memory>
 
-#include "rules.hpp"
+#include "expansion.hpp"
 
 namespace KS_MODULE {
 
@@ -13,6 +13,7 @@ template <class T> class Map {
  public:
   static constexpr int64_t kBlock = 64;
   virtual ~Map() = default;
+  virtual std::unique_ptr<Map> clone() const = 0;
   virtual int64_t lines() const = 0;           // lines of z
   virtual size_t nbytes() const = 0;
   virtual void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) = 0;
@@ -36,14 +37,14 @@ template <class T> class LandmarkMap : public Map<T> {
     for (int64_t f = 0; f < rank; ++f)
       for (int64_t j = 0; j < landmarks.count; ++j) matrix.at(f, j) = to_features[f * landmarks.count + j];
   }
+  std::unique_ptr<Map<T>> clone() const override { return std::make_unique<LandmarkMap>(*this); }
   int64_t lines() const override { return matrix.slots() / kLine<T>; }
   size_t nbytes() const override { return landmarks.nbytes() + matrix.nbytes(); }
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
     int64_t stride = landmarks.slots(), tiles = landmarks.tiles();
     landmarks.measure(rows, i, n, tiles, kernel_block_.data(), stride);
     measured(rows, i, n, kernel_block_.data());
-    for (int64_t r = 0; r < n; ++r)
-      landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
+    for (int64_t r = 0; r < n; ++r) landmarks.values(kernel_block_.data() + r * stride, kernel_block_.data() + r * stride, tiles);
     Rows<T> k{n, stride, kernel_block_.data()};
     matrix.template dense<Form::product>(k, 0, n, lines(), z, matrix.slots());
   }
@@ -85,13 +86,13 @@ template <class T> class FourierMap : public Map<T> {
       for (int64_t p = 0; p < pairs; ++p) frequencies.at(p, d) = w[d * pairs + p];
     angles_ = Array<T>(size_t(Map<T>::kBlock * frequencies.slots()));
   }
+  std::unique_ptr<Map<T>> clone() const override { return std::make_unique<FourierMap>(*this); }
   int64_t lines() const override { return 2 * tiles(); }
   size_t nbytes() const override { return frequencies.nbytes(); }
   void features(const Rows<T>& rows, int64_t i, int64_t n, T* z) override {
     int64_t stride = frequencies.slots();
     if (rows.sparse())
-      for (int64_t r = 0; r < n; ++r)
-        frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
+      for (int64_t r = 0; r < n; ++r) frequencies.template sparse<Form::product>(rows, i + r, tiles(), angles_.data() + r * stride);
     else
       frequencies.template dense<Form::product>(rows, i, n, tiles(), angles_.data(), stride);
     for (int64_t r = 0; r < n; ++r) turn(angles_.data() + r * stride, pairs, stride, z + r * 2 * stride);
@@ -102,13 +103,34 @@ template <class T> class FourierMap : public Map<T> {
   Array<T> angles_;
 };
 
+// A map of its own for each copy of a model.
+template <class T> class OwnMap {
+ public:
+  OwnMap(std::unique_ptr<Map<T>> map) : map_(std::move(map)) {}
+  OwnMap(const OwnMap& o) : map_(o.map_->clone()) {}
+  OwnMap(OwnMap&&) = default;
+  OwnMap& operator=(OwnMap&&) = default;
+  Map<T>* operator->() const { return map_.get(); }
+  Map<T>& operator*() const { return *map_; }
+
+ private:
+  std::unique_ptr<Map<T>> map_;
+};
+
 template <class T> class Mapped {
  public:
   Settings set;
-  std::unique_ptr<Map<T>> map;
-  std::vector<Array<T>> weights;               // one an output
+  Descent descent;
+  OwnMap<T> map;
+  std::vector<Array<T>> weights;               // one per output
 
-  Mapped(Settings s, std::unique_ptr<Map<T>> m) : set(std::move(s)), map(std::move(m)), f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
+  Mapped(Settings s, Descent d, std::unique_ptr<Map<T>> m)
+      : set(s),
+        descent(d),
+        map(std::move(m)),
+        f_(size_t(set.outputs)),
+        slopes_(size_t(set.outputs)),
+        reach_(size_t(set.outputs), kUnknown) {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(map->lines() * kLine<T>));
     block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
   }
@@ -128,6 +150,7 @@ template <class T> class Mapped {
     }
   }
   int64_t stride() const { return map->lines() * kLine<T>; }
+  void weights_changed() { std::fill(reach_.begin(), reach_.end(), kUnknown); }
 
   void score(const Rows<T>& rows, double* out) {
     each(rows, 0, [&](int64_t i, const T* z) {
@@ -177,19 +200,25 @@ template <class T> class Mapped {
 
   bool learn(const Round<T>& r) {
     size_t lines = size_t(map->lines());
-    loss_slopes(set, r, slopes_);
-    for (double slope : slopes_)
-      if (!std::isfinite(T(set.eta * slope))) return false;
+    const double eta = descent.eta, lambda = descent.lambda;
+    loss_slopes(descent.loss, r, slopes_);
+    double size = double(largest(r.k, lines));
+    for (size_t c = 0; c < weights.size(); ++c)
+      if (!std::isfinite(T(eta * slopes_[c])) || !can_add(weights[c].data(), -eta * slopes_[c], r.k, stride(), size, reach_[c]))
+        return false;
     for (size_t c = 0; c < weights.size(); ++c) {
-      if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), lines);
-      if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), lines);
+      if (lambda != 0) scale(T(1 - eta * lambda), weights[c].data(), lines);
+      if (slopes_[c] != 0) axpy(T(-eta * slopes_[c]), r.k, weights[c].data(), lines);
     }
     return true;
   }
 
+  // Weights set from outside may be of any size: the next step looks at all of them.
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
   Array<T> block_;
   std::vector<T> f_;
-  std::vector<double> slopes_;
+  std::vector<double> slopes_, reach_;         // reach: bounds the weights of an output
 };
 
 }  // namespace KS_MODULE

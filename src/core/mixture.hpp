@@ -14,7 +14,7 @@
 
 #include "aggregate.hpp"
 #include "diagonal.hpp"
-#include "expansion.hpp"
+#include "settings.hpp"
 #include "labels.hpp"
 #include "local.hpp"
 #include "memory.hpp"
@@ -32,7 +32,11 @@ template <class T> class Mixture {
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
-  static constexpr double kHeaviest = 1e6;     // a heavier row counts as this: more, and a covariance has no digits left
+  static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
+  static constexpr double kWeightKeep = 0.999;
+  // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
+  // squares of distances, stay finite.
+  static constexpr double kLargest = 1e200, kFarthest = 1e100;
 
   Settings set;
   int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
@@ -47,6 +51,7 @@ template <class T> class Mixture {
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
   Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
+  double weight_sum = 0, weight_squares = 0;   // of the last rows' weights, see `relative`
   double cusum = 0;
   double coverage_start = 0, coverage = 0;     // mean |phi|^2 of the recent memory, over its first `budget` rows and now
   int64_t learnt = 0;                          // rows
@@ -134,14 +139,20 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
-        double weight = weights ? std::min(weights[i], kHeaviest) : 1, y = standard(targets[i]);
+        double weight = weights ? weights[i] : 1, y = standard(targets[i]);
         if (weight == 0) continue;
-        if (!(std::abs(y) < 1e100) || !finite(f)) {
+        weight = std::min(std::max(weight, kLightest), kHeaviest);
+        if (!(std::abs(y) < kFarthest) || !(std::abs(targets[i]) < kLargest) || !finite(f)) {
           why = Stop::not_finite;
           return i;
         }
+        double learnt_y = set.regression ? aggregate.bounded(y) : y;
+        keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
+        y = learnt_y;
+        weight_sum = kWeightKeep * weight_sum + weight;
+        weight_squares = kWeightKeep * weight_squares + weight * weight;
+        weight = relative(weight);
         learn(r, y, weight, ExpertSet::all());
-        keep(rows, i, targets[i], weight);
         if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
@@ -161,7 +172,7 @@ template <class T> class Mixture {
       if (lasting_age <= 2)
         a->restart();
       else
-        a->noise = std::max(a->noise * (target_spread / spread) * (target_spread / spread), Aggregate::kLeastNoise);
+        a->rescale(target_spread / spread);
     if (lasting_age <= 2) kept_residuals.clear();
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
@@ -223,8 +234,9 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double y = standard(targets[i]);
         consult(r, experts);
-        if (trial && i >= counted) total += weights[i] * squared_error(raw_.data() + first * set.outputs, y);
-        learn(r, y, weights[i], experts);
+        double weight = relative(weights[i]);
+        if (trial && i >= counted) total += weight * squared_error(raw_.data() + first * set.outputs, y);
+        learn(r, y, weight, experts);
       }
     }
     for (Newton& newton : newtons)
@@ -243,7 +255,7 @@ template <class T> class Mixture {
     for (int64_t i = 0; i < rows.n; ++i) {
       const double* left = kept_residuals.data() + (learnt - rows.n + i) % capacity * set.outputs;
       for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
-      local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), weights[i], residual_.data());
+      local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), relative(weights[i]), residual_.data());
     }
   }
 
@@ -274,6 +286,11 @@ template <class T> class Mixture {
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
+
+  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
+  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
+  // a few heavy rows are not taken for many independent ones.
+  double relative(double weight) const { return weight * weight_sum / weight_squares; }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }

@@ -116,6 +116,8 @@ template <class T> Layout layout(Mixture<T>& x) {
   all.counts.push_back({"lasting_age", &x.lasting_age, 0, many});
   all.counts.push_back({"recent_age", &x.recent_age, 0, many});
   all.counts.push_back({"next_rebuild", &x.next_rebuild, 0, Mixture<T>::kNever});
+  all.numbers.push_back({"weight_sum", &x.weight_sum, 0, most});
+  all.numbers.push_back({"weight_squares", &x.weight_squares, 0, most});
   all.numbers.push_back({"cusum", &x.cusum, -most, most});
   all.counts.push_back({"cusum_age", &x.cusum_age, 0, many});
   all.numbers.push_back({"coverage_start", &x.coverage_start, -most, most});
@@ -165,6 +167,9 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("stack_covariances", x.aggregate.stack_covariances, x.aggregate.stack_covariances.size());
   all.numbers.push_back({"noise", &x.aggregate.noise, positive, most});
   all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, -most, most});
+  all.numbers.push_back({"usual_error", &x.aggregate.usual_error, positive, most});
+  vector("first_errors", x.aggregate.first_errors, x.aggregate.first_errors.size());
+  all.numbers.push_back({"outliers", &x.aggregate.outliers, -1, 1});
 
   matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);

@@ -38,6 +38,7 @@ enum class NewtonLoss { squared, logistic };
 
 class Newton {
  public:
+  static constexpr int kMostSteps = 64;
   int64_t m = 0, outputs = 1, pending = 0;
   double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
@@ -165,7 +166,13 @@ class Newton {
       g[0] = weight * a * (1 + h * s);
       return h;
     }
-    double top = f[0], sum = 0;                // one curvature for all classes, that of the true one
+    if (weight > 1 && s > 0) return heavy_residual(f, shrink, y, weight, s);
+    return softmax_residual(f, shrink, y, weight, g);
+  }
+
+  // One curvature for all classes, that of the true one.
+  double softmax_residual(const double* f, double shrink, double y, double weight, double* g) const {
+    double top = f[0], sum = 0;
     for (int64_t c = 1; c < outputs; ++c) top = std::max(top, f[c]);
     for (int64_t c = 0; c < outputs; ++c) sum += g[c] = std::exp(shrink * (f[c] - top));
     double right = g[int64_t(y)] / sum;
@@ -173,6 +180,30 @@ class Newton {
     return weight * std::max(right * (1 - right), 0.02);
   }
 
+  // A heavy row of several classes is learnt as that many equal rows one after the other (at most kMostSteps, heavier then): a plain
+  // Newton step of its whole weight would go far too far. All these steps go along the same v, so they can be summed up: after a
+  // step of curvature h, P x = v s' / s with s' = s / (1 + h s).
+  double heavy_residual(const double* f, double shrink, double y, double weight, double s) {
+    int steps = int(std::min<double>(std::ceil(weight), kMostSteps));
+    scores_.resize(size_t(outputs));
+    sums_.assign(size_t(outputs), 0.0);
+    for (int64_t c = 0; c < outputs; ++c) scores_[size_t(c)] = shrink * f[c];
+    double left = s;
+    for (int step = 0; step < steps; ++step) {
+      double h = softmax_residual(scores_.data(), 1, y, weight / steps, gradient_.data()), damp = 1 / (1 + h * left);
+      for (int64_t c = 0; c < outputs; ++c) {
+        double moved = gradient_[size_t(c)] * damp * left;
+        scores_[size_t(c)] += moved;
+        sums_[size_t(c)] += moved / s;
+      }
+      left *= damp;
+    }
+    double ratio = s / left;                   // of the one step with the same effect: 1 + h s
+    for (int64_t c = 0; c < outputs; ++c) gradient_[size_t(c)] = sums_[size_t(c)] * ratio;
+    return (ratio - 1) / s;
+  }
+
+  std::vector<double> scores_, sums_;
   std::vector<double> gradient_;
   Array<double> scaled_;
 };

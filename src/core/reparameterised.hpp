@@ -7,14 +7,25 @@ namespace KS_MODULE {
 template <class T> class Reparameterised {
  public:
   Settings set;
-  std::vector<Array<T>> weights;               // one an output
-  std::vector<double> log_scale;               // log(g_d / g_0), one an input
+  Descent descent;
+  std::vector<Array<T>> weights;               // one per output
+  std::vector<double> log_scale;               // log(g_d / g_0), one per input
 
   // `draws` is width x pairs; g starts at `scale`.
-  Reparameterised(Settings s, const T* draws, int64_t pairs, double scale, double scale_step)
-      : set(std::move(s)), log_scale(size_t(set.width)), pairs_(pairs), start_(scale), step_(scale_step),
-        angles_(size_t(pairs)), in_angle_(size_t(pairs)), z_(2 * angles_.size()), scale_(size_t(set.width), T(scale)),
-        f_(size_t(set.outputs)), slopes_(size_t(set.outputs)) {
+  Reparameterised(Settings s, Descent d, const T* draws, int64_t pairs, double scale, double scale_step)
+      : set(s),
+        descent(d),
+        log_scale(size_t(set.width)),
+        pairs_(pairs),
+        start_(scale),
+        step_(scale_step),
+        angles_(size_t(pairs)),
+        in_angle_(size_t(pairs)),
+        z_(2 * angles_.size()),
+        scale_(size_t(set.width), T(scale)),
+        f_(size_t(set.outputs)),
+        slopes_(size_t(set.outputs)),
+        reach_(size_t(set.outputs)) {
     draws_ = Array<T>(size_t(set.width) * angles_.size());
     for (int64_t d = 0; d < set.width; ++d) std::copy_n(draws + d * pairs, pairs, of(d));
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(z_.size());
@@ -28,8 +39,9 @@ template <class T> class Reparameterised {
     return total;
   }
 
-  // To be called when log_scale was changed from outside.
-  void rescale() {
+  // To be called when log_scale and the weights were changed from outside.
+  void renew() {
+    std::fill(reach_.begin(), reach_.end(), std::numeric_limits<double>::infinity());
     for (int64_t d = 0; d < set.width; ++d) scale_[size_t(d)] = T(start_ * std::exp(log_scale[size_t(d)]));
   }
 
@@ -60,7 +72,9 @@ template <class T> class Reparameterised {
         }
       }
       double weight = sample_weights ? sample_weights[i] : 1.0;
-      if (weight != 0) learn(Round<T>{rows, i, z_.data(), f_.data(), targets[i], weight});
+      if (weight == 0 || learn(Round<T>{rows, i, z_.data(), f_.data(), targets[i], weight})) continue;
+      why = Stop::not_finite;
+      return i;
     }
     return rows.n;
   }
@@ -80,8 +94,10 @@ template <class T> class Reparameterised {
     turn(angles_.data(), pairs_, int64_t(angles_.size()), z_.data());
   }
 
-  void learn(const Round<T>& r) {
-    bool learns = loss_slopes(set, r, slopes_);
+  // False, nothing learnt, if the step is not finite.
+  bool learn(const Round<T>& r) {
+    bool learns = loss_slopes(descent.loss, r, slopes_);
+    const double eta = descent.eta, lambda = descent.lambda;
     int64_t n = int64_t(angles_.size());
     if (learns && step_ != 0) {                // the loss in the angles: d cos = -sin, d sin = cos
       in_angle_.clear();
@@ -91,18 +107,30 @@ template <class T> class Reparameterised {
           for (int64_t p = 0; p < n; ++p) in_angle_[size_t(p)] += s * (w[n + p] * z_[size_t(p)] - w[p] * z_[size_t(n + p)]);
       }
     }
+    gradients_.clear();
+    bool good = true;
+    if (learns && step_ != 0)
+      r.rows.each(r.i, [&](int64_t d, T v) {
+        if (v == 0) return;
+        gradients_.push_back(double(v) * double(scale_[size_t(d)]) * double(dot(of(d), in_angle_.data(), lines())));
+        good = good && std::isfinite(gradients_.back());
+      });
+    for (size_t c = 0; c < weights.size(); ++c)
+      good = good && std::isfinite(T(eta * slopes_[c])) && can_add(weights[c].data(), -eta * slopes_[c], r.k, stride(), 1, reach_[c]);
+    if (!good) return false;
     for (size_t c = 0; c < weights.size(); ++c) {
-      if (set.lambda != 0) scale(T(1 - set.eta * set.lambda), weights[c].data(), 2 * lines());
-      if (slopes_[c] != 0) axpy(T(-set.eta * slopes_[c]), r.k, weights[c].data(), 2 * lines());
+      if (lambda != 0) scale(T(1 - eta * lambda), weights[c].data(), 2 * lines());
+      if (slopes_[c] != 0) axpy(T(-eta * slopes_[c]), r.k, weights[c].data(), 2 * lines());
     }
-    if (!learns || step_ == 0) return;
+    const double* gradient = gradients_.data();
+    if (gradients_.empty()) return true;
     r.rows.each(r.i, [&](int64_t d, T v) {
       if (v == 0) return;
-      double gradient = double(v) * double(scale_[size_t(d)]) * double(dot(of(d), in_angle_.data(), lines()));
       double& log = log_scale[size_t(d)];
-      log = std::min(kFarthest, std::max(-kFarthest, log - step_ * gradient));
+      log = std::min(kFarthest, std::max(-kFarthest, log - step_ * *gradient++));
       scale_[size_t(d)] = T(start_ * std::exp(log));
     });
+    return true;
   }
 
   int64_t pairs_;
@@ -110,7 +138,7 @@ template <class T> class Reparameterised {
   Array<T> angles_, in_angle_, z_, draws_;
   std::vector<T> scale_;                       // g
   std::vector<T> f_;
-  std::vector<double> slopes_;
+  std::vector<double> slopes_, gradients_, reach_;  // reach: bounds the weights of an output
 };
 
 }  // namespace KS_MODULE

@@ -210,12 +210,13 @@ template <class T> class Dictionary {
   int64_t seen = 0;
 
   Dictionary(Settings s, Kernel<double> kernel, bool sampled_, double ridge, double beta, double eps, double nu_, uint64_t seed)
-      : set(std::move(s)),
+      : set(s),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampled(sampled_),
         sampler(ridge, beta, eps, seed, std::min<int64_t>(set.budget, 1024)),
         nu(nu_) {}
 
+  int64_t count() const { return store.count(); }
   RidgeFactor& factor() { return sampler.dictionary; }
   size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + born.capacity() * 8; }
 
@@ -223,7 +224,7 @@ template <class T> class Dictionary {
   int64_t read(const Rows<T>& rows) {
     for (int64_t i = 0; i < rows.n; ++i, ++seen) {
       double self = store.self(rows, i);
-      if (!std::isfinite(self)) return i;
+      if (!std::isfinite(self) || (sampled && !std::isfinite(self / sampler.dictionary.ridge))) return i;
       if (store.full() || !(self > 0)) continue;
       int64_t slot = store.count();
       const double* k = store.row(rows, i);
@@ -243,8 +244,7 @@ template <class T> class Dictionary {
   }
 
   void features(const Rows<T>& rows, double* out) {
-    for (int64_t i = 0; i < rows.n; ++i)
-      out = std::copy_n(factor().solve(store.row(rows, i)), factor().size(), out);
+    for (int64_t i = 0; i < rows.n; ++i) out = std::copy_n(factor().solve(store.row(rows, i)), factor().size(), out);
   }
   // Leverage estimates (KORS) or residuals (ALD) that the rows would have now.
   void leverages(const Rows<T>& rows, double* out) {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "simd.hpp"
+
 namespace KS_MODULE {
 
 template <class T> struct Rows {
@@ -31,6 +33,21 @@ template <class T> struct Rows {
       for (int64_t e = starts[i]; e < starts[i + 1]; ++e) visit(int64_t(indices[e]), values[e]);
     else
       for (int64_t d = 0; d < width; ++d) visit(d, row(i)[d]);
+  }
+
+  // Whether no number is NaN or infinite.
+  bool all_finite() const {
+    const T* numbers = sparse() ? values + starts[0] : dense;
+    int64_t count = sparse() ? starts[n] - starts[0] : n * width, at = 0;
+    Line<T> sum = Line<T>::zero();             // x - x is 0 unless x is NaN or infinite
+    for (; at + kLine<T> <= count; at += kLine<T>) {
+      Line<T> line = Line<T>::at(numbers + at);
+      line.apply([](Vec<T> v) { return v - v; });
+      sum.add(line);
+    }
+    T total = sum.sum();
+    for (; at < count; ++at) total += numbers[at] - numbers[at];
+    return total == 0;
   }
 
   // |x_i|^2, summed in column order, so that zeros left out change nothing.

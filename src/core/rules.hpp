@@ -1,8 +1,8 @@
 // How each expansion learns from a round: when it adds the point, what it drops, how it makes up for it.
-// The formulas are in docs/conventions.md, the papers in the Python classes. A rule returns false, having changed nothing,
-// when it must add a point and storage has reached its limit.
+// The formulas are in docs/conventions.md, the papers in the Python classes. A rule has the hyper-parameters that it takes from
+// the options of the Python class, and returns false, having changed nothing, when it must add a point and storage has reached
+// its limit. A new rule has its line in `rule_named` below.
 #pragma once
-#include <map>
 #include <numeric>
 
 #include "expansion.hpp"
@@ -36,8 +36,9 @@ struct Margin {
   }
 };
 
-template <class T> void storable(double coefficient) {
-  if (!std::isfinite(T(coefficient))) throw NotFinite();
+// Throws unless the weights of a slot stay finite when a step along the margin is added.
+template <class T> void can_add_along(const Expansion<T>& e, int64_t slot, const Margin& m, double step) {
+  m.each([&](int64_t c, double u) { storable<T>(double(e.weights[size_t(c)][size_t(slot)] + T(step * u))); });
 }
 
 template <class T> void add_along(Expansion<T>& e, int64_t slot, const Margin& m, double step) {
@@ -67,7 +68,7 @@ template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
   Margin m = Margin::of(r.f, e.set.outputs, r.target);
   if (m.value > 0) return true;
   storable<T>(r.weight);
-  e.mistakes += 1;
+  double mistakes = e.mistakes + 1;
   int64_t slot = e.points.count;
   if (e.full()) {
     slot = e.oldest();
@@ -79,14 +80,19 @@ template <class T> bool forgetron(Expansion<T>& e, const Round<T>& r) {
       m.each([&](int64_t up, double u) { f += up == c ? r.weight * u * double(r.k[slot]) : 0; });
       mu += a > 0 ? f : a < 0 ? -f : 0;
     }
-    double A = s * s - 2 * s * mu, B = 2 * s, C = e.ledger - 15.0 / 32 * e.mistakes;
+    double A = s * s - 2 * s * mu, B = 2 * s, C = e.ledger - 15.0 / 32 * mistakes;
     double phi = A + B + C <= 0 ? 1 : -2 * C / (B + std::sqrt(B * B - 4 * A * C));
-    e.ledger += A * phi * phi + B * phi;
+    double ledger = e.ledger + (A * phi * phi + B * phi);
+    storable<T>(phi);
+    storable<double>(ledger);
+    e.ledger = ledger;
+    e.mistakes = mistakes;
     for (auto& w : e.weights) scale(T(phi), w.data(), size_t(e.points.tiles()));
     e.place(slot, r.rows, r.i);
     add_along(e, slot, m, r.weight * phi);
     return true;
   }
+  e.mistakes = mistakes;
   e.place(slot, r.rows, r.i);
   add_along(e, slot, m, r.weight);
   return true;
@@ -104,7 +110,14 @@ template <class T> std::vector<double> coefficients(const Expansion<T>& e, const
   return d;
 }
 
-template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_margin) {
+struct Projectron {
+  bool on_margin;                              // Projectron++
+  double eta;
+  Projectron(bool margin, Options& o) : on_margin(margin), eta(o.number("eta")) {}
+  template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const;
+};
+
+template <class T> bool Projectron::operator()(Expansion<T>& e, const Round<T>& r) const {
   Margin m = Margin::of(r.f, e.set.outputs, r.target);
   if (m.value > 0 && !(on_margin && m.value < 1)) return true;
   int64_t n = e.points.count, B = e.set.budget;
@@ -116,11 +129,14 @@ template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_marg
   double delta2 = std::max(0.0, self - p), delta = std::sqrt(delta2), step = r.weight;
   if (m.value > 0) {
     if (!(p > 0)) return true;
-    double hinge = m.hinge(), allowance = n < B ? delta / e.set.eta : 0;   // a full budget projects, however far
+    double hinge = m.hinge(), allowance = n < B ? delta / eta : 0;   // a full budget projects, however far
     step *= std::min({hinge / p, 2 * (hinge - allowance) / p, 1.0});
     if (!(step > 0)) return true;
-  } else if (delta > e.set.eta && delta2 > kDependent<T> * self && n < B) {
+  } else if (delta > eta && delta2 > kDependent<T> * self && n < B) {
     storable<T>(step);
+    double most = 1;
+    for (double v : d) most = std::max(most, std::abs(v));
+    storable<double>(4 * most * most / delta2);
     for (int64_t j = 0; j <= n; ++j) {                      // border K^-1
       double dj = j < n ? d[size_t(j)] : -1;
       for (int64_t l = 0; l <= n; ++l) e.inverse[size_t(j * B + l)] += dj * (l < n ? d[size_t(l)] : -1) / delta2;
@@ -129,41 +145,56 @@ template <class T> bool project(Expansion<T>& e, const Round<T>& r, bool on_marg
     add_along(e, n, m, step);
     return true;
   }
-  for (int64_t j = 0; j < n; ++j) storable<T>(step * d[size_t(j)]);
+  for (int64_t j = 0; j < n; ++j) can_add_along(e, j, m, step * d[size_t(j)]);
   for (int64_t j = 0; j < n; ++j) add_along(e, j, m, step * d[size_t(j)]);
   return true;
 }
-template <class T> bool projectron(Expansion<T>& e, const Round<T>& r) { return project(e, r, false); }
-template <class T> bool projectron_margin(Expansion<T>& e, const Round<T>& r) { return project(e, r, true); }
 
 // ---- passive-aggressive ----
 
-// The size of a passive-aggressive step for a violation and the squared norm of the example.
-inline double passive_aggressive_step(const Settings& set, double violation, double norm, double weight) {
-  if (violation <= 0 || !(norm > 0)) return 0;
-  if (set.variant == "PA-II") return violation / (norm + 1 / (2 * weight * set.C));
-  double tau = violation / norm;
-  return set.variant == "PA" ? tau : std::min(weight * set.C, tau);
-}
+struct PassiveAggressive {
+  enum Variant { pa, pa1, pa2 };
+  Variant variant;
+  double C, epsilon;
+  PassiveAggressive(const std::string& name, double C_, double epsilon_) : variant(named(name)), C(C_), epsilon(epsilon_) {}
+  explicit PassiveAggressive(Options& o) : PassiveAggressive(o.word("variant"), o.number("C"), o.number("epsilon")) {}
 
-// For regression the "margin" points towards the target and its violation is the epsilon-insensitive loss.
-template <class T> Margin aim(const Settings& set, const T* f, double target, double& violation) {
-  if (!set.regression) {
-    Margin m = Margin::of(f, set.outputs, target);
-    violation = m.hinge();
+  static Variant named(const std::string& name) {
+    const char* names[] = {"PA", "PA-I", "PA-II"};
+    for (int v = 0; v < 3; ++v)
+      if (name == names[v]) return Variant(v);
+    throw std::invalid_argument("unknown variant '" + name + "'");
+  }
+
+  // The size of a step for a violation and the squared norm of the example.
+  double step(double violation, double norm, double weight) const {
+    if (violation <= 0 || !(norm > 0)) return 0;
+    if (variant == pa2) return violation / (norm + 1 / (2 * weight * C));
+    double tau = violation / norm;
+    return variant == pa ? tau : std::min(weight * C, tau);
+  }
+
+  // For regression the "margin" points towards the target and its violation is the epsilon-insensitive loss.
+  template <class T> Margin aim(const Settings& set, const T* f, double target, double& violation) const {
+    if (!set.regression) {
+      Margin m = Margin::of(f, set.outputs, target);
+      violation = m.hinge();
+      return m;
+    }
+    Margin m;
+    m.size = target > double(f[0]) ? 1 : -1;
+    violation = std::max(0.0, std::abs(target - double(f[0])) - epsilon);
     return m;
   }
-  Margin m;
-  m.size = target > double(f[0]) ? 1 : -1;
-  violation = std::max(0.0, std::abs(target - double(f[0])) - set.loss.width);
-  return m;
-}
 
-template <class T> bool passive_aggressive(Expansion<T>& e, const Round<T>& r) {
+  template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const;
+};
+
+template <class T> bool PassiveAggressive::operator()(Expansion<T>& e, const Round<T>& r) const {
   double violation;
   Margin m = aim(e.set, r.f, r.target, violation);
   if (violation <= 0) return true;
-  double tau = passive_aggressive_step(e.set, violation, double(e.points.self(r.rows, r.i)), r.weight);
+  double tau = step(violation, double(e.points.self(r.rows, r.i)), r.weight);
   if (tau <= 0) return true;
   if (e.no_room()) return false;
   storable<T>(tau);
@@ -173,12 +204,17 @@ template <class T> bool passive_aggressive(Expansion<T>& e, const Round<T>& r) {
   return true;
 }
 
-template <class T> bool budgeted_passive_aggressive(Expansion<T>& e, const Round<T>& r) {
-  double violation;
-  Margin m = aim(e.set, r.f, r.target, violation);
-  double self = double(e.points.self(r.rows, r.i));
+struct BudgetedPassiveAggressive {
+  double C;
+  explicit BudgetedPassiveAggressive(Options& o) : C(o.number("C")) {}
+  template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const;
+};
+
+template <class T> bool BudgetedPassiveAggressive::operator()(Expansion<T>& e, const Round<T>& r) const {
+  Margin m = Margin::of(r.f, e.set.outputs, r.target);
+  double violation = m.hinge(), self = double(e.points.self(r.rows, r.i));
   if (violation <= 0 || !(self > 0)) return true;
-  double tau = std::min(r.weight * e.set.C, violation / self);
+  double tau = std::min(r.weight * C, violation / self);
   storable<T>(tau);
   if (!e.full()) {
     int64_t slot = e.points.count;
@@ -196,6 +232,7 @@ template <class T> bool budgeted_passive_aggressive(Expansion<T>& e, const Round
   }
   double share = double(r.k[drop]) / self;
   for (size_t c = 0; c < e.weights.size(); ++c) e.slopes[c] = double(e.weights[c][size_t(drop)]) * share;
+  for (double weight : e.slopes) storable<T>(2 * (std::abs(weight) + tau));
   e.place(drop, r.rows, r.i);
   for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(drop)] = T(e.slopes[c]);
   add_along(e, drop, m, tau);
@@ -204,78 +241,93 @@ template <class T> bool budgeted_passive_aggressive(Expansion<T>& e, const Round
 
 // ---- gradient descent ----
 
-// One-vs-rest slopes of a round; true if any is not zero.
-template <class T> bool loss_slopes(const Settings& set, const Round<T>& r, std::vector<double>& g) {
-  bool any = false;
-  for (int64_t c = 0; c < set.outputs; ++c) {
-    double y = set.outputs == 1 ? r.target : c == int64_t(r.target) ? 1.0 : -1.0;
-    g[size_t(c)] = r.weight * set.loss.slope(double(r.f[c]), y);
-    any |= g[size_t(c)] != 0;
-  }
-  return any;
-}
+// The slot of the point that makes room.
+struct Oldest {
+  static constexpr bool rescales = false;
+  template <class T> int64_t operator()(Expansion<T>& e) const { return e.oldest(); }
+};
 
-// Chooses the slot to drop and rescales what stays (BOGD).
-template <class T> int64_t drop_unbiased(Expansion<T>& e) {
+// BOGD: chooses the slot to drop and rescales what stays.
+struct Unbiased {
+  static constexpr bool rescales = true;
+  std::string removal;
+  double bound;                                // of the weights that stay
+  template <class T> int64_t operator()(Expansion<T>& e) const;
+};
+
+template <class T> int64_t Unbiased::operator()(Expansion<T>& e) const {
   int64_t n = e.points.count, drop = 0;
   std::vector<double> size(size_t(n), 0.0), chance(size_t(n), 1 / double(n));
   double total = 0;
-  if (e.set.variant != "uniform")
+  if (removal != "uniform")
     for (int64_t j = 0; j < n; ++j) {
       size[size_t(j)] = weight_sum(e, j) * std::sqrt(std::max(0.0, double(e.points.diagonal[size_t(j)])));
       total += size[size_t(j)];
     }
-  if (e.set.variant == "smallest") return std::min_element(size.begin(), size.end()) - size.begin();
+  if (removal == "smallest") return std::min_element(size.begin(), size.end()) - size.begin();
+  storable<double>(total);
   if (total > 0) {
     double left = 0, u = e.random.uniform(), sum = 0;
-    for (int64_t j = 0; j < n; ++j)
-      left += chance[size_t(j)] = std::max(0.0, 1 - double(n - 1) * size[size_t(j)] / total);
+    for (int64_t j = 0; j < n; ++j) left += chance[size_t(j)] = std::max(0.0, 1 - double(n - 1) * size[size_t(j)] / total);
     for (double& p : chance) p /= left;        // at least 1: those that would be negative are zero
     for (drop = 0; drop < n - 1; ++drop)
       if ((sum += chance[size_t(drop)]) > u) break;
   } else {
     drop = e.random.slot(n);
   }
-  T bound = T(e.set.clip * e.set.eta);
+  const T most = T(bound);
   for (auto& w : e.weights)
     for (int64_t j = 0; j < n; ++j) {
       double stays = 1 - chance[size_t(j)];    // 0 only for a point without weight
       T a = stays > 0 ? T(double(w[size_t(j)]) / stays) : T(0);
-      w[size_t(j)] = a > bound ? bound : a < -bound ? -bound : a;
+      if (!std::isfinite(most)) storable<T>(double(a));
+      w[size_t(j)] = a > most ? most : a < -most ? -most : a;
     }
   return drop;
 }
 
-enum class Removal { none, oldest, unbiased };
+template <class Removal> struct Gradient {
+  Descent descent;
+  Removal removal;
 
-template <class T, Removal R> bool gradient(Expansion<T>& e, const Round<T>& r) {
-  bool learns = loss_slopes(e.set, r, e.slopes);
-  if (learns && e.no_room()) return false;
-  for (double slope : e.slopes) storable<T>(e.set.eta * slope);
-  if (e.set.lambda != 0)
-    for (auto& w : e.weights) scale(T(1 - e.set.eta * e.set.lambda), w.data(), size_t(e.points.tiles()));
-  if (!learns) return true;
-  int64_t slot = !e.full() ? e.points.count : R == Removal::oldest ? e.oldest() : drop_unbiased(e);
-  e.place(slot, r.rows, r.i);
-  for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(slot)] = T(-e.set.eta * e.slopes[c]);
-  return true;
+  template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const {
+    const double eta = descent.eta, lambda = descent.lambda;
+    bool learns = loss_slopes(descent.loss, r, e.slopes);
+    if (learns && e.no_room()) return false;
+    for (double slope : e.slopes) storable<T>(eta * slope);
+    bool removes = learns && e.full();
+    if (removes && Removal::rescales) e.save();
+    if (lambda != 0)
+      for (auto& w : e.weights) scale(T(1 - eta * lambda), w.data(), size_t(e.points.tiles()));
+    if (!learns) return true;
+    int64_t slot = e.points.count;
+    try {
+      if (removes) slot = removal(e);
+    } catch (const NotFinite&) {
+      e.undo();
+      throw;
+    }
+    e.place(slot, r.rows, r.i);
+    for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(slot)] = T(-eta * e.slopes[c]);
+    return true;
+  }
+};
+
+template <class T> typename Expansion<T>::Rule rule_named(const std::string& name, Options& o) {
+  if (name == "perceptron") return perceptron<T>;
+  if (name == "forgetron") return forgetron<T>;
+  if (name == "projectron" || name == "projectron++") return Projectron(name == "projectron++", o);
+  if (name == "passive-aggressive") return PassiveAggressive(o);
+  if (name == "bpa-s") return BudgetedPassiveAggressive(o);
+  if (name == "kogd" || name == "truncated-kogd") return Gradient<Oldest>{o.descent(), {}};
+  if (name == "bogd") {
+    Descent descent = o.descent();
+    return Gradient<Unbiased>{descent, {o.word("removal"), o.number("clip") * descent.eta}};
+  }
+  throw std::invalid_argument("unknown rule '" + name + "'");
 }
 
-template <class T> typename Expansion<T>::Rule rule_named(const std::string& name) {
-  static const std::map<std::string, typename Expansion<T>::Rule> rules = {
-      {"perceptron", perceptron<T>},
-      {"forgetron", forgetron<T>},
-      {"projectron", projectron<T>},
-      {"projectron++", projectron_margin<T>},
-      {"passive-aggressive", passive_aggressive<T>},
-      {"bpa-s", budgeted_passive_aggressive<T>},
-      {"kogd", gradient<T, Removal::none>},
-      {"truncated-kogd", gradient<T, Removal::oldest>},
-      {"bogd", gradient<T, Removal::unbiased>},
-  };
-  auto found = rules.find(name);
-  if (found == rules.end()) throw std::invalid_argument("unknown rule '" + name + "'");
-  return found->second;
-}
+// Whether a rule needs the inverse of the kernel matrix of the stored points.
+inline bool keeps_inverse(const std::string& rule) { return rule.rfind("projectron", 0) == 0; }
 
 }  // namespace KS_MODULE

@@ -19,10 +19,15 @@ inline double curvature_constant(const Loss& loss, double C, double y) {
     return 1 / (reach * reach);
   }
   if (loss.kind == Loss::logistic) return std::exp(-C);
-  if (loss.kind == Loss::squared_hinge)
-    return C <= 1 ? 1 / (2 * (1 + C) * (1 + C)) : (3 * C - 1) / (8 * C * C * (1 + C));
+  if (loss.kind == Loss::squared_hinge) return C <= 1 ? 1 / (2 * (1 + C) * (1 + C)) : (3 * C - 1) / (8 * C * C * (1 + C));
   throw std::invalid_argument("the online Newton step needs a curved loss: squared, logistic or squared_hinge");
 }
+
+// The hyper-parameters of the online Newton step.
+struct NewtonSettings {
+  Loss loss;
+  double C, eta;                               // eta 0: the curvature constant of the loss
+};
 
 // A round of the online Newton step, by numbers only.
 struct NewtonRound {
@@ -30,9 +35,9 @@ struct NewtonRound {
   NewtonRound(double score, double C) : f(std::min(std::max(score, -C), C)), h(score - f) {}
 
   // A loss of weight v has slope v g and, for the same curvature, the constant sigma / v.
-  void observe(const Settings& set, double y, double weight) {
-    g = weight * set.loss.slope(f, y);
-    eta = (set.eta > 0 ? set.eta : curvature_constant(set.loss, set.C, y)) / weight;
+  void observe(const NewtonSettings& by, double y, double weight) {
+    g = weight * by.loss.slope(f, y);
+    eta = (by.eta > 0 ? by.eta : curvature_constant(by.loss, by.C, y)) / weight;
   }
   bool idle() const { return g == 0 && h == 0; }
   double gain() const { return eta * g * g; }                            // A grows by gain phi phi^T
@@ -44,7 +49,8 @@ struct NewtonRound {
 // came up (KONS: every s), so that q = (phi - Psi (Psi^T Psi + alpha I)^-1 Psi^T phi) / alpha.
 template <class T> class KernelNewton {
  public:
-  Settings set;                                // C, eta (0: the curvature constant), budget: max_size
+  Settings set;                                // budget: max_size
+  NewtonSettings by;
   Store<T> store;
   Array<double> weights;
   RidgeFactor newton;
@@ -52,34 +58,38 @@ template <class T> class KernelNewton {
   double least;                                // Sketched-KONS's gamma, the least probability of a coin
   RowSampler sampler;
 
-  KernelNewton(Settings s, Kernel<double> kernel, double alpha, bool sketched_, double beta, double eps, double least_, uint64_t seed)
-      : set(std::move(s)),
+  KernelNewton(Settings s, NewtonSettings n, Kernel<double> kernel, double alpha, bool sketched_, double beta, double eps, double least_,
+               uint64_t seed)
+      : set(s),
+        by(n),
         store(std::move(kernel), set.width, set.budget, true),
         weights(size_t(store.points.slots())),
         newton(alpha),
         sketched(sketched_),
         least(least_),
         sampler(alpha, beta, eps, seed) {
-    curvature_constant(set.loss, set.C, 0);
+    curvature_constant(by.loss, by.C, 0);
   }
 
-  size_t nbytes() const {
-    return store.nbytes() + weights.nbytes() + newton.nbytes() + (sketched ? sampler.dictionary.nbytes() : 0);
-  }
+  int64_t count() const { return store.count(); }
+
+  size_t nbytes() const { return store.nbytes() + weights.nbytes() + newton.nbytes() + (sketched ? sampler.dictionary.nbytes() : 0); }
 
   void score(const Rows<T>& rows, double* out) {
-    for (int64_t i = 0; i < rows.n; ++i) out[i] = NewtonRound(output(store.row(rows, i)), set.C).f;
+    for (int64_t i = 0; i < rows.n; ++i) out[i] = NewtonRound(output(store.row(rows, i)), by.C).f;
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     why = Stop::done;
     for (int64_t i = from; i < rows.n; ++i) {
       const double* k = store.row(rows, i);
       double u = output(k), weight = sample_weights ? sample_weights[i] : 1.0;
-      NewtonRound round(u, set.C);
+      NewtonRound round(u, by.C);
       out[i] = round.f;
-      if (!std::isfinite(u)) why = Stop::not_finite;
-      else if (weight != 0) why = learn(rows, i, k, round, targets[i], weight);
+      if (!std::isfinite(u))
+        why = Stop::not_finite;
+      else if (weight != 0)
+        why = learn(rows, i, k, round, targets[i], weight);
       if (why != Stop::done) return i;
     }
     return rows.n;
@@ -97,20 +107,24 @@ template <class T> class KernelNewton {
 
   Stop learn(const Rows<T>& rows, int64_t i, const double* k, NewtonRound& round, double y, double weight) {
     double self = store.self(rows, i);
-    round.observe(set, y, weight);
+    round.observe(by, y, weight);
     if (round.idle() || self <= 0) return Stop::done;
     if (store.full()) return Stop::full;
     int64_t slot = store.count();
     double scale = round.g * std::sqrt(round.eta), alpha = newton.ridge;
     newton.solve(k);
     double tau = newton.residual(self) / alpha;
-    if (!round.sound(tau) || !std::isfinite(scale * scale * self)) return Stop::not_finite;
+    const double* s = newton.back();
+    double most = 4 * (std::abs(round.h / tau) + std::abs(round.g)) / alpha;  // bounds the step, whether the coin comes up or not
+    if (!round.sound(tau) || !std::isfinite(scale * scale * self) || !std::isfinite(scale * scale * self / alpha) || !std::isfinite(most))
+      return Stop::not_finite;
+    for (int64_t j = 0; j < newton.size(); ++j)
+      if (!std::isfinite(std::abs(weights[size_t(newton.slots[size_t(j)])]) + std::abs(most * newton.scales[size_t(j)] * s[j])))
+        return Stop::not_finite;
     // A zero slope leaves A as it is, and then there is no coin to flip; a projection must be stored all the same.
     bool kept = round.g != 0 && (!sketched || sampler.flip(k, self, scale, slot, least));
     double step = round.step(tau, kept ? round.gain() : 0) / alpha;
-    const double* s = newton.back();
-    for (int64_t j = 0; j < newton.size(); ++j)
-      weights[size_t(newton.slots[size_t(j)])] += step * newton.scales[size_t(j)] * s[j];
+    for (int64_t j = 0; j < newton.size(); ++j) weights[size_t(newton.slots[size_t(j)])] += step * newton.scales[size_t(j)] * s[j];
     if (kept) newton.append(slot, scale, self);
     store.add(rows, i);
     grow_weights();
@@ -123,24 +137,25 @@ template <class T> class KernelNewton {
 // until I grows; then the caller makes a new M and says how w and A go on.
 template <class T> class EmbeddedNewton {
  public:
-  Settings set;                                // C, eta, budget: the dictionary's cap
+  Settings set;                                // budget: the dictionary's cap
+  NewtonSettings by;
   Store<T> store;
   RowSampler sampler;
   int64_t rank = 0, embedded = 0;              // features, and the points they are made of
   Panel<double> matrix;                        // M; "points" are features, "columns" dictionary points
   Array<double> weights, inverse;              // u, and A^-1 in rows of stride()
 
-  EmbeddedNewton(Settings s, Kernel<double> kernel, double ridge, double beta, double eps, uint64_t seed)
-      : set(std::move(s)),
+  EmbeddedNewton(Settings s, NewtonSettings n, Kernel<double> kernel, double ridge, double beta, double eps, uint64_t seed)
+      : set(s),
+        by(n),
         store(std::move(kernel), set.width, set.budget, set.budget > 1024),
         sampler(ridge, beta, eps, seed, std::min<int64_t>(set.budget, 1024)) {
-    curvature_constant(set.loss, set.C, 0);
+    curvature_constant(by.loss, by.C, 0);
   }
 
+  int64_t count() const { return store.count(); }
   int64_t stride() const { return matrix.slots(); }
-  size_t nbytes() const {
-    return store.nbytes() + sampler.dictionary.nbytes() + matrix.nbytes() + weights.nbytes() + inverse.nbytes();
-  }
+  size_t nbytes() const { return store.nbytes() + sampler.dictionary.nbytes() + matrix.nbytes() + weights.nbytes() + inverse.nbytes(); }
 
   // M is rank x count; u and A^-1 are rank and rank x rank.
   void embed(const double* m, int64_t rank_, const double* u, const double* a) {
@@ -158,21 +173,21 @@ template <class T> class EmbeddedNewton {
 
   void score(const Rows<T>& rows, double* out) {
     each(rows, 0, [&](int64_t i, const double*, const double* z) {
-      out[i] = NewtonRound(output(z), set.C).f;
+      out[i] = NewtonRound(output(z), by.C).f;
       return true;
     });
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     int64_t next = rows.n;
     why = Stop::done;
     each(rows, from, [&](int64_t i, const double* k, const double* z) {
       double u = output(z), weight = sample_weights ? sample_weights[i] : 1.0;
-      NewtonRound round(u, set.C);
+      NewtonRound round(u, by.C);
       out[i] = round.f;
       if (std::isfinite(u) && weight == 0) return true;
-      round.observe(set, targets[i], weight);
-      if (!std::isfinite(u) || !std::isfinite(store.self(rows, i)) || !learn(z, round)) {
+      round.observe(by, targets[i], weight);
+      if (!std::isfinite(u) || !std::isfinite(store.self(rows, i) / sampler.dictionary.ridge) || !learn(z, round)) {
         why = Stop::not_finite;
         next = i;
         return false;
@@ -195,8 +210,10 @@ template <class T> class EmbeddedNewton {
     double tau = dot(step_.data(), z, lines());
     if (tau <= 0) return dot(z, z, lines()) == 0;   // z = 0: the dictionary says nothing about this row; else A^-1 has drifted
     if (!round.sound(tau)) return false;
-    axpy(-round.step(tau, round.gain()), step_.data(), weights.data(), lines());
-    double shrink = -round.gain() / (1 + round.gain() * tau);
+    double step = round.step(tau, round.gain()), shrink = -round.gain() / (1 + round.gain() * tau);
+    double size = double(largest(step_.data(), lines())), reach = std::numeric_limits<double>::infinity();
+    if (!std::isfinite(4 * shrink * size * size) || !can_add(weights.data(), -step, step_.data(), stride(), size, reach)) return false;
+    axpy(-step, step_.data(), weights.data(), lines());
     if (shrink != 0)
       for (int64_t f = 0; f < rank; ++f) axpy(shrink * step_[size_t(f)], step_.data(), inverse.data() + f * stride(), lines());
     return true;
@@ -238,14 +255,16 @@ template <class T> class EmbeddedNewton {
 // Kernel recursive least squares (Engel et al. 2004) on an ALD dictionary; K = L L^T is the dictionary's kernel matrix.
 template <class T> class RecursiveLeastSquares {
  public:
-  Settings set;                                // eta: nu, budget: the dictionary's cap
+  Settings set;                                // budget: the dictionary's cap
+  double nu;
   Store<T> store;
   RidgeFactor factor;
   std::vector<Array<double>> weights;          // one an output
   Array<double> P;                             // (A^T A)^-1 in rows of stride()
 
-  RecursiveLeastSquares(Settings s, Kernel<double> kernel)
-      : set(std::move(s)),
+  RecursiveLeastSquares(Settings s, Kernel<double> kernel, double nu_)
+      : set(s),
+        nu(nu_),
         store(std::move(kernel), set.width, set.budget, false),
         factor(0.0, set.budget),
         P(size_t(set.budget * stride())),
@@ -253,16 +272,15 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t c = 0; c < set.outputs; ++c) weights.emplace_back(size_t(stride()));
   }
 
+  int64_t count() const { return store.count(); }
   int64_t stride() const { return (set.budget + kLine<double> - 1) / kLine<double> * kLine<double>; }
-  size_t nbytes() const {
-    return store.nbytes() + factor.nbytes() + P.nbytes() + weights.size() * size_t(stride()) * sizeof(double);
-  }
+  size_t nbytes() const { return store.nbytes() + factor.nbytes() + P.nbytes() + weights.size() * size_t(stride()) * sizeof(double); }
 
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; ++i) outputs(store.row(rows, i), out + i * set.outputs);
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, bool, Stop& why) {
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
     why = Stop::done;
     std::vector<double> errors(size_t(set.outputs));
     for (int64_t i = from; i < rows.n; ++i) {
@@ -274,8 +292,7 @@ template <class T> class RecursiveLeastSquares {
           why = Stop::not_finite;
           return i;
         }
-        double y = set.outputs == 1 ? targets[i] : c == int64_t(targets[i]) ? 1.0 : -1.0;
-        errors[size_t(c)] = y - f[c];
+        errors[size_t(c)] = target_of(set.outputs, c, targets[i]) - f[c];
       }
       if (weight == 0 || learn(rows, i, k, errors, weight)) continue;
       why = Stop::not_finite;
@@ -297,10 +314,11 @@ template <class T> class RecursiveLeastSquares {
     double delta = factor.residual(self);
     const double* a = factor.back();           // K^-1 k
     size_t lines = store.lines();
-    if (!store.full() && independent(delta, self, set.eta, store.count())) {
+    if (!store.full() && independent(delta, self, nu, store.count())) {
       int64_t slot = store.count();
-      for (double e : errors)
-        if (!std::isfinite(e / delta)) return false;
+      if (!std::isfinite(1 / weight)) return false;
+      for (size_t c = 0; c < weights.size(); ++c)
+        if (!std::isfinite(errors[c] / delta) || !can_step(c, -errors[c] / delta, a)) return false;
       for (size_t c = 0; c < weights.size(); ++c) {
         axpy(-errors[c] / delta, a, weights[c].data(), lines);
         weights[c][size_t(slot)] = errors[c] / delta;
@@ -314,12 +332,20 @@ template <class T> class RecursiveLeastSquares {
     for (int64_t j = 0; j < n; ++j) Pa_[size_t(j)] = dot(P.data() + j * stride(), a, lines);
     double below = 1 / weight + dot(Pa_.data(), a, lines);
     if (!(below > 0)) return false;            // P has drifted and is no longer positive
-    double scale = 1 / below;
-    for (int64_t j = 0; j < n; ++j) axpy(-scale * Pa_[size_t(j)], Pa_.data(), P.data() + j * stride(), lines);
+    double scale = 1 / below, size = double(largest(Pa_.data(), lines));
+    if (!std::isfinite(4 * scale * size * size)) return false;
     factor.forward(Pa_.data());
     const double* step = factor.back();        // K^-1 P a
+    for (size_t c = 0; c < weights.size(); ++c)
+      if (!can_step(c, scale * errors[c], step)) return false;
+    for (int64_t j = 0; j < n; ++j) axpy(-scale * Pa_[size_t(j)], Pa_.data(), P.data() + j * stride(), lines);
     for (size_t c = 0; c < weights.size(); ++c) axpy(scale * errors[c], step, weights[c].data(), lines);
     return true;
+  }
+
+  bool can_step(size_t c, double s, const double* x) const {
+    double reach = std::numeric_limits<double>::infinity();
+    return can_add(weights[c].data(), s, x, store.count(), 0, reach);
   }
 
   Array<double> Pa_;

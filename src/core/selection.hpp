@@ -1,83 +1,11 @@
-// Learning the kernel with the weights: expansions whose Gaussian scale takes gradient steps (OKS-SIL, OKL-GD), and a lottery
-// between expansions with fixed kernels (OKS). The formulas are in the Python classes.
+// Learning the kernel with the weights: expansions whose Gaussian scale takes gradient steps (OKS-SIL, OKL-GD). The formulas are in
+// the Python classes.
 #pragma once
+#include "expansion.hpp"
+#include "pseudo_solver.hpp"
 #include "rules.hpp"
 
 namespace KS_MODULE {
-
-// alpha = K^+ psi for a symmetric K, n x n (overwritten). Cholesky where the matrix is well conditioned, else the eigenvectors
-// by Jacobi's rotations, those with an eigenvalue below 1e-10 of the largest left out.
-class PseudoSolver {
- public:
-  const std::vector<double>& solve(std::vector<double>& K, const std::vector<double>& psi) {
-    n_ = psi.size();
-    if (!cholesky(K, psi)) rotations(K, psi);
-    return alpha_;
-  }
-
- private:
-  bool cholesky(const std::vector<double>& K, const std::vector<double>& psi) {
-    L_.assign(n_ * n_, 0.0);
-    for (size_t i = 0; i < n_; ++i)
-      for (size_t j = 0; j <= i; ++j) {
-        double s = K[i * n_ + j];
-        for (size_t k = 0; k < j; ++k) s -= L_[i * n_ + k] * L_[j * n_ + k];
-        if (i == j && !(s > 1e-4 * K[i * n_ + i])) return false;
-        L_[i * n_ + j] = i == j ? std::sqrt(s) : s / L_[j * n_ + j];
-      }
-    alpha_ = psi;
-    for (size_t i = 0; i < n_; ++i) {
-      for (size_t k = 0; k < i; ++k) alpha_[i] -= L_[i * n_ + k] * alpha_[k];
-      alpha_[i] /= L_[i * n_ + i];
-    }
-    for (size_t i = n_; i-- > 0;) {
-      for (size_t k = i + 1; k < n_; ++k) alpha_[i] -= L_[k * n_ + i] * alpha_[k];
-      alpha_[i] /= L_[i * n_ + i];
-    }
-    return true;
-  }
-
-  void rotations(std::vector<double>& K, const std::vector<double>& psi) {
-    V_.assign(n_ * n_, 0.0);
-    for (size_t i = 0; i < n_; ++i) V_[i * n_ + i] = 1;
-    for (int sweep = 0; sweep < 60; ++sweep) {
-      double off = 0, all = 0;
-      for (size_t i = 0; i < n_; ++i)
-        for (size_t j = 0; j < n_; ++j) (i == j ? all : off) += K[i * n_ + j] * K[i * n_ + j];
-      if (off <= 1e-30 * all) break;
-      for (size_t p = 0; p < n_; ++p)
-        for (size_t q = p + 1; q < n_; ++q) rotate(K, p, q);
-    }
-    double largest = 0;
-    for (size_t i = 0; i < n_; ++i) largest = std::max(largest, K[i * n_ + i]);
-    alpha_.assign(n_, 0.0);
-    for (size_t e = 0; e < n_; ++e) {
-      double value = K[e * n_ + e], along = 0;
-      if (!(value > 1e-10 * largest)) continue;
-      for (size_t i = 0; i < n_; ++i) along += V_[i * n_ + e] * psi[i];
-      for (size_t i = 0; i < n_; ++i) alpha_[i] += V_[i * n_ + e] * along / value;
-    }
-  }
-
-  void rotate(std::vector<double>& K, size_t p, size_t q) {
-    double kpq = K[p * n_ + q];
-    if (kpq == 0) return;
-    double theta = (K[q * n_ + q] - K[p * n_ + p]) / (2 * kpq);
-    double t = (theta >= 0 ? 1 : -1) / (std::abs(theta) + std::sqrt(theta * theta + 1));
-    double c = 1 / std::sqrt(t * t + 1), s = t * c;
-    auto turn = [&](double& a, double& b) {
-      double x = a, y = b;
-      a = c * x - s * y;
-      b = s * x + c * y;
-    };
-    for (size_t k = 0; k < n_; ++k) turn(K[k * n_ + p], K[k * n_ + q]);
-    for (size_t k = 0; k < n_; ++k) turn(K[p * n_ + k], K[q * n_ + k]);
-    for (size_t k = 0; k < n_; ++k) turn(V_[k * n_ + p], V_[k * n_ + q]);
-  }
-
-  size_t n_ = 0;
-  std::vector<double> L_, V_, alpha_;
-};
 
 // How the scale moves (step rho / t^decay, kept in [low, high]), and OKS-SIL's test of linear dependence.
 struct Search {
@@ -92,15 +20,24 @@ template <class T> class Selection : public Expansion<T> {
  public:
   using Base = Expansion<T>;
   using Base::points, Base::random, Base::set, Base::slopes, Base::weights;
+  Loss loss;
+  double eta;
   Search search;
   std::vector<double> gamma;
   int64_t rounds = 0;                          // rounds learnt from
   Panel<T> raw;                                // the points, unscaled; empty unless there is one scale a feature
 
-  Selection(Settings s, bool each_point, Search how, std::vector<double> start, bool each_feature, uint64_t seed)
-      : Base(std::move(s), Kernel<T>::named("gaussian", each_feature ? 1.0 : start[0], 0, 1),
-             each_point ? newest_moves : all_move, false, seed),
-        search(how), gamma(std::move(start)), each_feature_(each_feature), f_(size_t(set.outputs)), row_(size_t(set.width) + 1) {
+  Selection(Settings s, Storage storage, Loss l, double step, bool each_point, Search how, std::vector<double> start, bool each_feature,
+            uint64_t seed)
+      : Base(s, storage, Kernel<T>::named("gaussian", each_feature ? 1.0 : start[0], 0, 1), each_point ? newest_moves : all_move, false,
+             seed),
+        loss(l),
+        eta(step),
+        search(how),
+        gamma(std::move(start)),
+        each_feature_(each_feature),
+        f_(size_t(set.outputs)),
+        row_(size_t(set.width) + 1) {
     if (each_point) points.gammas = Array<T>(size_t(points.slots()));
     if (each_feature_) {
       raw = Panel<T>(set.width, set.budget);
@@ -117,13 +54,12 @@ template <class T> class Selection : public Expansion<T> {
     for (int64_t i = 0; i < rows.n; ++i) Base::score(scaled(rows, i), out + i * set.outputs);
   }
 
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out,
-              bool stop_when_full, Stop& why) {
-    if (!each_feature_) return Base::run(rows, from, targets, sample_weights, out, stop_when_full, why);
+  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
+    if (!each_feature_) return Base::run(rows, from, targets, sample_weights, out, why);
     why = Stop::done;
     for (int64_t i = from; i < rows.n; ++i) {  // one at a time: the scales may have moved
       source_ = rows.part(i, i + 1);
-      Base::run(scaled(rows, i), 0, targets + i, sample_weights ? sample_weights + i : nullptr, out + i * set.outputs, false, why);
+      Base::run(scaled(rows, i), 0, targets + i, sample_weights ? sample_weights + i : nullptr, out + i * set.outputs, why);
       if (why != Stop::done) return i;
     }
     return rows.n;
@@ -144,13 +80,21 @@ template <class T> class Selection : public Expansion<T> {
  private:
   // OKS-SIL: the scale belongs to all points.
   static bool all_move(Base& e, const Round<T>& r) {
-    static_cast<Selection&>(e).sketch(r);
+    Selection& s = static_cast<Selection&>(e);
+    Random before = s.random;
+    try {
+      s.sketch(r);
+    } catch (const NotFinite&) {
+      s.random = before;
+      --s.rounds;
+      throw;
+    }
     return true;
   }
 
   void sketch(const Round<T>& r) {
     ++rounds;
-    if (!loss_slopes(set, r, slopes)) return;
+    if (!loss_slopes(loss, r, slopes)) return;
     const Rows<T>& rows = each_feature_ ? source_ : r.rows;
     const int64_t i = each_feature_ ? 0 : r.i;
     int64_t slot = points.count;
@@ -158,22 +102,26 @@ template <class T> class Selection : public Expansion<T> {
     if (this->full()) {
       sample(r.k);
       if (!(residual(rows, i) > search.nu)) {  // dependent: the step goes to the sampled points
+        auto step = [&](size_t c, size_t a) { return T(-eta * slopes[c] * (*alpha_)[a]); };
         for (size_t c = 0; c < weights.size(); ++c)
-          for (size_t a = 0; a < sampled_.size(); ++a)
-            weights[c][size_t(sampled_[a])] += T(-set.eta * slopes[c] * (*alpha_)[a]);
+          for (size_t a = 0; a < sampled_.size(); ++a) storable<T>(double(weights[c][size_t(sampled_[a])] + step(c, a)));
+        for (size_t c = 0; c < weights.size(); ++c)
+          for (size_t a = 0; a < sampled_.size(); ++a) weights[c][size_t(sampled_[a])] += step(c, a);
         return;
       }
       slot = lightest();
-      for (size_t c = 0; c < weights.size(); ++c) {
-        f_[c] -= weights[c][size_t(slot)] * r.k[slot];
-        weights[c][size_t(slot)] = 0;
-      }
-      loss_slopes(set, at(r), slopes);         // of f^b: without the point that goes, the new one still at weight 0
+      for (size_t c = 0; c < weights.size(); ++c) f_[c] -= weights[c][size_t(slot)] * r.k[slot];
+      loss_slopes(loss, at(r), slopes);        // of f^b: without the point that goes, the new one still at weight 0
     }
     steps_ = slopes;
-    for (double& s : steps_) s *= -set.eta;
+    for (double& s : steps_) {
+      s *= -eta;
+      storable<T>(s);
+    }
+    if (slot < points.count)
+      for (auto& w : weights) w[size_t(slot)] = 0;
     for (size_t c = 0; c < weights.size(); ++c) f_[c] += T(steps_[c]);               // f^w, as k(x, x) = 1
-    if (search.rho > 0 && loss_slopes(set, at(r), slopes)) descend(r, rows, i);  // the new point, at distance 0, adds nothing
+    if (search.rho > 0 && loss_slopes(loss, at(r), slopes)) descend(r, rows, i);  // the new point, at distance 0, adds nothing
     this->place(slot, r.rows, r.i);
     for (size_t c = 0; c < weights.size(); ++c) weights[c][size_t(slot)] = T(steps_[c]);
     if (each_feature_) raw.put(slot, rows, i);
@@ -183,8 +131,9 @@ template <class T> class Selection : public Expansion<T> {
   // OKL-GD: only the newest point was stored with the scale of now, so the loss depends on the scale through it alone.
   static bool newest_moves(Base& e, const Round<T>& r) {
     Selection& s = static_cast<Selection&>(e);
-    bool learns = loss_slopes(s.set, r, s.slopes);
+    bool learns = loss_slopes(s.loss, r, s.slopes);
     if (learns && s.no_room()) return false;
+    for (double slope : s.slopes) storable<T>(s.eta * slope);
     ++s.rounds;
     if (!learns) return true;
     int64_t slot = s.points.count, newest = slot - 1;
@@ -195,7 +144,7 @@ template <class T> class Selection : public Expansion<T> {
     }
     s.place(slot, r.rows, r.i);
     s.points.gammas[size_t(slot)] = T(s.gamma[0]);
-    for (size_t c = 0; c < s.weights.size(); ++c) s.weights[c][size_t(slot)] = T(-s.set.eta * s.slopes[c]);
+    for (size_t c = 0; c < s.weights.size(); ++c) s.weights[c][size_t(slot)] = T(-s.eta * s.slopes[c]);
     return true;
   }
 
@@ -297,8 +246,7 @@ template <class T> class Selection : public Expansion<T> {
         sum.to(to);
       }
     }
-    for (int64_t d = 0; d < set.width; ++d)
-      move(gamma[size_t(d)], -double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()));
+    for (int64_t d = 0; d < set.width; ++d) move(gamma[size_t(d)], -double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()));
   }
 
   void move(double& g, double gradient) const {
@@ -329,94 +277,6 @@ template <class T> class Selection : public Expansion<T> {
   Array<T> pull_, along_;
   Rows<T> source_;
   int64_t span_[2] = {0, 0};
-};
-
-// OKS: one gradient-descent expansion for each candidate kernel; each round one of them is drawn, predicts and learns.
-template <class T> class Lottery {
- public:
-  Settings set;                                // budget: points of all candidates together
-  double delta, rate;                          // rate < 0: the paper's, with the rounds so far for T
-  std::vector<Expansion<T>> candidates;
-  std::vector<double> losses;                  // importance-weighted, summed
-  Random random;
-  int64_t rounds = 0;
-
-  Lottery(Settings s, const double* gammas, size_t n, double smoothing, double learning_rate, uint64_t seed)
-      : set(std::move(s)), delta(smoothing), rate(learning_rate), losses(n, 0.0), random(seed), chances_(n) {
-    candidates.reserve(n);
-    for (size_t i = 0; i < n; ++i)
-      candidates.emplace_back(set, Kernel<T>::named("gaussian", gammas[i], 0, 1), gradient<T, Removal::none>, false, 0);
-  }
-
-  int64_t count() const {
-    int64_t total = 0;
-    for (const auto& c : candidates) total += c.points.count;
-    return total;
-  }
-
-  size_t nbytes() const {
-    size_t total = losses.size() * sizeof(double);
-    for (const auto& c : candidates) total += c.nbytes();
-    return total;
-  }
-
-  // p = (1 - delta) q / sum q + delta / N,  q = exp(-rate losses)
-  const std::vector<double>& chances() {
-    double N = double(losses.size()), least = *std::min_element(losses.begin(), losses.end()), sum = 0;
-    double step = rate >= 0 ? rate : std::sqrt(2 * (1 - delta) * std::log(N) / (N * double(rounds + 1)));
-    for (size_t i = 0; i < losses.size(); ++i) sum += chances_[i] = std::exp(-step * (losses[i] - least));
-    for (double& p : chances_) p = (1 - delta) * p / sum + delta / N;
-    return chances_;
-  }
-
-  // The candidate that predicts and learns next. A function of the state: looking changes nothing.
-  size_t next() {
-    Random look = random;
-    double u = look.uniform(), sum = 0;
-    const std::vector<double>& p = chances();
-    for (size_t i = 0; i + 1 < p.size(); ++i)
-      if ((sum += p[i]) > u) return i;
-    return p.size() - 1;
-  }
-
-  void score(const Rows<T>& rows, double* out) { candidates[next()].score(rows, out); }
-
-  // The largest factor of eta at which a step expands nothing, as k(x, x) = 1. Only a slope without bound needs it.
-  double most() const {
-    double curvature = set.loss.kind == Loss::squared ? 1 : set.loss.kind == Loss::squared_hinge ? 2 : 0;
-    return curvature > 0 ? 1 / (set.eta * curvature) : std::numeric_limits<double>::infinity();
-  }
-
-  int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* sample_weights, double* out, Stop& why) {
-    why = Stop::done;
-    int64_t stored = count();
-    const double limit = most();
-    for (int64_t i = from; i < rows.n; ++i) {
-      size_t drawn = next();
-      Expansion<T>& f = candidates[drawn];
-      double weight = sample_weights ? sample_weights[i] : 1.0, importance = weight / chances_[drawn];
-      double factor = std::min(importance, limit);
-      double* scores = out + i * set.outputs;
-      int64_t before = f.points.count;
-      f.set.budget = stored < set.budget ? set.budget : before;  // full when all together are
-      f.run(rows.part(i, i + 1), 0, targets + i, &factor, scores, false, why);
-      if (why != Stop::done) return i;
-      if (weight == 0) continue;
-      stored += f.points.count - before;
-      double loss = 0;
-      for (int64_t c = 0; c < set.outputs; ++c) {
-        double y = set.outputs == 1 ? targets[i] : c == int64_t(targets[i]) ? 1.0 : -1.0;
-        loss += set.loss.value(scores[c], y);
-      }
-      losses[drawn] += importance * loss;
-      random.uniform();
-      ++rounds;
-    }
-    return rows.n;
-  }
-
- private:
-  std::vector<double> chances_;
 };
 
 }  // namespace KS_MODULE

@@ -35,8 +35,16 @@ template <> struct Machine<float> {
   using Scalar = int32_t;
 };
 #else
-template <> struct Machine<double> { using V = double; using I = int64_t; using Scalar = int64_t; };
-template <> struct Machine<float> { using V = float; using I = int32_t; using Scalar = int32_t; };
+template <> struct Machine<double> {
+  using V = double;
+  using I = int64_t;
+  using Scalar = int64_t;
+};
+template <> struct Machine<float> {
+  using V = float;
+  using I = int32_t;
+  using Scalar = int32_t;
+};
 #endif
 template <class T> using Vec = typename Machine<T>::V;
 template <class T> using Int = typename Machine<T>::I;
@@ -171,8 +179,11 @@ template <class T> class Array {
     data_ = static_cast<T*>(::operator new(size_ * sizeof(T), std::align_val_t(64)));
     std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
   }
+  Array(const Array& o) : Array(o.size_) {
+    if (data_) std::memcpy(static_cast<void*>(data_), o.data_, nbytes());
+  }
   Array(Array&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
-  Array& operator=(Array&& o) noexcept {
+  Array& operator=(Array o) noexcept {
     std::swap(data_, o.data_);
     std::swap(size_, o.size_);
     return *this;
@@ -200,8 +211,7 @@ template <class T> inline T dot(const T* a, const T* b, size_t lines) {
   Line<T> acc[4] = {Line<T>::zero(), Line<T>::zero(), Line<T>::zero(), Line<T>::zero()};
   size_t l = 0;
   for (; l + 4 <= lines; l += 4)
-    for (int u = 0; u < 4; ++u)
-      acc[u].add_product(Line<T>::at(a + (l + u) * kLine<T>), Line<T>::at(b + (l + u) * kLine<T>));
+    for (int u = 0; u < 4; ++u) acc[u].add_product(Line<T>::at(a + (l + u) * kLine<T>), Line<T>::at(b + (l + u) * kLine<T>));
   for (; l < lines; ++l) acc[0].add_product(Line<T>::at(a + l * kLine<T>), Line<T>::at(b + l * kLine<T>));
   acc[0].add(acc[1]);
   acc[2].add(acc[3]);
@@ -217,6 +227,19 @@ template <class T> inline void axpy(T s, const T* x, T* y, size_t lines) {
     to.add_product(scale, Line<T>::at(x + l * kLine<T>));
     to.to(y + l * kLine<T>);
   }
+}
+
+// The largest |x_i| over `lines` whole lines; a NaN counts as nothing.
+template <class T> inline T largest(const T* x, size_t lines) {
+  T lane[kLine<T>] = {};
+  for (size_t i = 0; i < lines * kLine<T>; i += kLine<T>)
+    for (int l = 0; l < kLine<T>; ++l) {
+      T size = std::abs(x[i + size_t(l)]);
+      lane[l] = size > lane[l] ? size : lane[l];
+    }
+  T most = 0;
+  for (T size : lane) most = size > most ? size : most;
+  return most;
 }
 
 template <class T> inline void scale(T s, T* y, size_t lines) {

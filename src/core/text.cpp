@@ -1,23 +1,14 @@
-// From text to numbers: where the records of a text end, and rows of LIBSVM text.
+// From text to numbers, for Python: where records end, and rows of LIBSVM, CSV and JSON lines. The parsers are in text/.
 // One module for all CPU levels. The interpreter lock is released while text is read, and nothing outside it is kept.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <vector>
-#if !defined(_WIN32)
-#include <locale.h>
-#if defined(__APPLE__)
-#include <xlocale.h>
-#endif
-#endif
+#include "text/csv.hpp"
+#include "text/json.hpp"
+#include "text/libsvm.hpp"
+#include "text/records.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,293 +16,164 @@ using namespace nb::literals;
 namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// A vector handed over to NumPy without a copy.
-template <class T> nb::ndarray<nb::numpy, T> give(std::vector<T>&& made) {
-  auto* kept = new std::vector<T>(std::move(made));
+const char* chars(const Bytes& text) { return reinterpret_cast<const char*>(text.data()); }
+
+// A vector handed over to NumPy without a copy, as a matrix if it has columns.
+template <class T> nb::ndarray<nb::numpy, T> give(std::vector<T>&& values, size_t rows, size_t columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  static T nothing[1] = {};
+  size_t shape[2] = {rows, columns};
+  return nb::ndarray<nb::numpy, T>(kept->empty() ? nothing : kept->data(), 2, shape, owner);
+}
+
+template <class T> nb::ndarray<nb::numpy, T> give(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   static T nothing[1] = {};
   size_t shape[1] = {kept->size()};
   return nb::ndarray<nb::numpy, T>(kept->empty() ? nothing : kept->data(), 1, shape, owner);
 }
 
-// The newline that ends a record which may have quoted fields; null if there is none.
-const char* end_of_quoted(const char* p, const char* stop, char delimiter) {
-  bool at_start = true, inside = false;  // of a field; of quotes
-  for (; p < stop; ++p) {
-    if (inside) {
-      if (*p != '"') continue;
-      if (p + 1 < stop && p[1] == '"') ++p;
-      else inside = false;
-    } else if (*p == '\n') {
-      return p;
-    } else {
-      inside = *p == '"' && at_start;
-      at_start = *p == delimiter;
-    }
-  }
-  return nullptr;
+// Text for Python; bytes that are not UTF-8, which only refused rows have, are replaced.
+nb::object as_str(std::string_view text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data() ? text.data() : "", Py_ssize_t(text.size()), "replace"));
 }
 
-// Where the first `most` complete records of text[start:] end, just after their newline.
-// With a delimiter, a field may stand in quotes ("" is a quote inside them) and then hold newlines.
-std::vector<int64_t> ends_of(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool quotes) {
-  std::vector<int64_t> ends;
-  const char *p = text + start, *stop = text + size;
-  while (p < stop && int64_t(ends.size()) < most) {
-    const char* end = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
-    if (end && quotes && std::memchr(p, '"', size_t(end - p))) end = end_of_quoted(p, stop, delimiter);
-    if (!end) break;
-    p = end + 1;
-    ends.push_back(p - text);
-  }
-  return ends;
+nb::list as_list(const text::Words& words, int32_t missing = -1) {
+  nb::list list;
+  for (const auto& word : words.all()) list.append(as_str(word.text));
+  if (missing >= 0) list[size_t(missing)] = nb::none();
+  return list;
 }
 
-nb::ndarray<nb::numpy, int64_t> record_ends(Bytes text, int64_t start, int64_t most, const std::string& delimiter) {
+char one_char(const std::string& delimiter) {
+  if (delimiter.size() != 1) throw nb::value_error("the delimiter must be one character");
+  return delimiter[0];
+}
+
+void check_ends(const Bytes& text, const Vector<int64_t>& ends) {
+  int64_t last = 0;
+  for (size_t i = 0; i < ends.size(); last = ends.data()[i++])
+    if (ends.data()[i] <= last || ends.data()[i] > int64_t(text.size())) throw nb::value_error("records must end in the text");
+}
+
+nb::ndarray<nb::numpy, int64_t> record_ends(Bytes text, int64_t start, int64_t most, const std::string& delimiter, bool last) {
   if (start < 0 || start > int64_t(text.size())) throw nb::value_error("start lies outside the text");
   std::vector<int64_t> ends;
   {
     nb::gil_scoped_release release;
-    ends = ends_of(reinterpret_cast<const char*>(text.data()), int64_t(text.size()), start, most,
-                   delimiter.empty() ? '\0' : delimiter[0], !delimiter.empty());
+    if (delimiter.empty()) ends = text::ends_of_lines(chars(text), int64_t(text.size()), start, most);
+    else ends = text::ends_of_records(chars(text), int64_t(text.size()), start, most, delimiter[0], last);
   }
   return give(std::move(ends));
 }
 
-// ---- numbers ----
-
-// The C library's own reading, in the "C" locale: for the rare numbers that std::from_chars leaves open (out of range),
-// and for all of them where the C++ library has no std::from_chars for double (libc++ before version 20).
-double slow_double(const char* begin, const char* end, bool* good) {
-  std::string copy(begin, end);
-  char* stopped = nullptr;
-#if defined(_WIN32)
-  static _locale_t plain = _create_locale(LC_NUMERIC, "C");
-  double value = _strtod_l(copy.c_str(), &stopped, plain);
-#else
-  static locale_t plain = newlocale(LC_NUMERIC_MASK, "C", locale_t(0));
-  double value = strtod_l(copy.c_str(), &stopped, plain);
-#endif
-  *good = stopped == copy.c_str() + copy.size();
-  return value;
-}
-
-enum class Number { good, not_a_number, not_finite };
-
-// [begin, end) as Python's float() reads it, without surrounding blanks and underscores.
-Number to_double(const char* begin, const char* end, double* out) {
-  const char* p = begin;
-  if (p < end && *p == '+') ++p;
-  const char* digits = p;
-  if (p < end && *p == '-' && p == begin) ++digits;
-  if (digits == end) return Number::not_a_number;
-  if ((*digits < '0' || *digits > '9') && *digits != '.') {  // a name, or nothing we know
-    std::string name;
-    for (const char* c = digits; c < end && name.size() < 9; ++c) name += char(*c | 0x20);
-    bool known = name == "nan" || name == "inf" || name == "infinity";
-    return known ? Number::not_finite : Number::not_a_number;
-  }
-#if defined(__cpp_lib_to_chars)
-  std::from_chars_result read = std::from_chars(p, end, *out);
-  if (read.ec == std::errc() && read.ptr == end) return std::isfinite(*out) ? Number::good : Number::not_finite;
-  if (read.ptr != end || read.ec != std::errc::result_out_of_range) return Number::not_a_number;
-#else
-  for (const char* c = digits; c < end; ++c)  // strtod would accept hexadecimal numbers
-    if (!std::strchr("0123456789.eE+-", *c) || !*c) return Number::not_a_number;
-#endif
-  bool good;
-  *out = slow_double(p, end, &good);
-  if (!good) return Number::not_a_number;
-  return std::isfinite(*out) ? Number::good : Number::not_finite;
-}
-
-// A short decimal such as -12.5 at p, which is moved behind it. Up to 15 digits are exact in a double and so is the power of
-// ten, hence one correctly rounded division gives what from_chars would. Anything else: false, and p stays.
-inline bool short_decimal(const char*& p, const char* end, double* out) {
-  static constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-  const char* c = p;
-  bool negative = c < end && *c == '-';
-  if (negative) ++c;
-  const char* first = c;
-  uint64_t digits = 0;
-  while (c < end && unsigned(*c - '0') < 10u && c - first < 16) digits = 10 * digits + unsigned(*c++ - '0');
-  int64_t count = c - first, decimals = 0;
-  if (c < end && *c == '.') {
-    const char* point = ++c;
-    while (c < end && unsigned(*c - '0') < 10u && c - point < 16) digits = 10 * digits + unsigned(*c++ - '0');
-    decimals = c - point;
-    count += decimals;
-  }
-  if (count == 0 || count > 15) return false;
-  double value = double(digits);
-  if (decimals) value /= powers[decimals];
-  *out = negative ? -value : value;
-  p = c;
-  return true;
-}
-
-// ---- LIBSVM ----
-
-// The reasons for refusing a line; kernelstream.stream.libsvm has the words, in the same order.
-enum Reason : int64_t {
-  label_not_a_number, label_not_finite, label_not_whole, not_a_pair, index_not_a_number, index_not_finite, index_not_whole,
-  index_below_1, index_too_large, index_not_increasing, index_too_wide, value_not_a_number, value_not_finite
-};
-
-struct Refusal {
-  int64_t record, reason, start, end, index, last;  // the token stands at text[start:end]
-};
-
-struct Options {
-  int64_t n_features;  // 0: any
-  double largest;      // magnitude of a value
-  bool labelled, whole_labels;
-};
-
-struct Parsed {
-  std::vector<double> labels, values;
-  std::vector<int32_t> starts{0}, indices;
-  std::vector<int64_t> refused;
-};
-
-inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
-
-class Libsvm {
- public:
-  Libsvm(const char* text, int64_t size, Options options) : text_(text), stop_(text + size), options_(options) {
-    parsed.values.reserve(size_t(size / 8));
-    parsed.indices.reserve(size_t(size / 8));
-  }
-
-  void run() {
-    const char* line = text_;
-    for (record_ = 0; line < stop_; ++record_) {
-      const char* newline = static_cast<const char*>(std::memchr(line, '\n', size_t(stop_ - line)));
-      const char* end = newline ? newline : stop_;
-      size_t rows = parsed.labels.size(), entries = parsed.values.size();
-      if (!read(line, end)) {
-        parsed.labels.resize(rows);
-        parsed.values.resize(entries);
-        parsed.indices.resize(entries);
-      } else if (parsed.labels.size() > rows) {
-        parsed.starts.push_back(int32_t(parsed.values.size()));
-      }
-      line = end + 1;
-    }
-  }
-
-  Parsed parsed;
-
- private:
-  // One line; false if it is refused.
-  bool read(const char* p, const char* end) {
-    const char *from, *to;
-    if (!token(p, end, &from, &to)) return true;
-    double label = 0;
-    if (options_.labelled || !std::memchr(from, ':', size_t(to - from))) {
-      Number kind = to_double(from, to, &label);
-      if (options_.labelled) {
-        if (kind == Number::not_a_number) return refuse(label_not_a_number, from, to);
-        if (kind == Number::not_finite) return refuse(label_not_finite, from, to);
-        if (options_.whole_labels && (label != std::floor(label) || std::fabs(label) > 9007199254740992.0))
-          return refuse(label_not_whole, from, to);
-      } else if (kind != Number::good) {
-        return refuse(label_not_a_number, from, to);
-      }
-      p = to;
-    }
-    parsed.labels.push_back(label);
-    int64_t last = 0;
-    for (;;) {
-      if (ordinary_pair(p, end, &last)) continue;
-      if (!token(p, end, &from, &to)) return true;
-      p = to;
-      const char* colon = static_cast<const char*>(std::memchr(from, ':', size_t(to - from)));
-      if (!colon || colon == from || colon + 1 == to) return refuse(not_a_pair, from, to);
-      int64_t index = 0;
-      const char* c = from;
-      for (; c < colon && *c >= '0' && *c <= '9' && index <= std::numeric_limits<int32_t>::max(); ++c)
-        index = 10 * index + (*c - '0');
-      if (c < colon) {  // too long, signed, or written as 1e3
-        double wide;
-        Number kind = to_double(from, colon, &wide);
-        if (kind == Number::not_a_number) return refuse(index_not_a_number, from, to);
-        if (kind == Number::not_finite) return refuse(index_not_finite, from, to);
-        if (wide != std::floor(wide)) return refuse(index_not_whole, from, to);
-        index = wide < -9e18 ? -int64_t(9e18) : wide > 9e18 ? int64_t(9e18) : int64_t(wide);
-      }
-      if (index < 1) return refuse(index_below_1, from, to, index);
-      if (index > std::numeric_limits<int32_t>::max()) return refuse(index_too_large, from, to, index);
-      if (index <= last) return refuse(index_not_increasing, from, to, index, last);
-      if (options_.n_features && index > options_.n_features) return refuse(index_too_wide, from, to, index);
-      double value;
-      Number kind = to_double(colon + 1, to, &value);
-      if (kind == Number::not_a_number) return refuse(value_not_a_number, from, to);
-      if (kind == Number::not_finite || std::fabs(value) > options_.largest) return refuse(value_not_finite, from, to);
-      parsed.indices.push_back(int32_t(index - 1));
-      parsed.values.push_back(value);
-      last = index;
-    }
-  }
-
-  // Most pairs are plain: digits, a colon, a short decimal. False, and nothing is done, for all others, good or bad.
-  bool ordinary_pair(const char*& p, const char* end, int64_t* last) {
-    const char* c = p;
-    while (c < end && is_blank(*c)) ++c;
-    const char* first = c;
-    int64_t index = 0;
-    while (c < end && unsigned(*c - '0') < 10u && c - first < 9) index = 10 * index + (*c++ - '0');
-    double value;
-    if (c == end || *c++ != ':' || index <= *last || !short_decimal(c, end, &value)) return false;
-    if ((c < end && !is_blank(*c) && *c != '#') || (options_.n_features && index > options_.n_features)) return false;
-    parsed.indices.push_back(int32_t(index - 1));
-    parsed.values.push_back(value);
-    *last = index;
-    p = c;
-    return true;
-  }
-
-  // The next token before the end of the line or a comment.
-  static bool token(const char* p, const char* end, const char** from, const char** to) {
-    while (p < end && is_blank(*p)) ++p;
-    if (p == end || *p == '#') return false;
-    *from = p;
-    while (p < end && !is_blank(*p) && *p != '#') ++p;
-    *to = p;
-    return true;
-  }
-
-  bool refuse(Reason reason, const char* from, const char* to, int64_t index = 0, int64_t last = 0) {
-    for (int64_t v : {record_, int64_t(reason), int64_t(from - text_), int64_t(to - text_), index, last})
-      parsed.refused.push_back(v);
-    return false;
-  }
-
-  const char *text_, *stop_;
-  Options options_;
-  int64_t record_ = 0;
-};
+int64_t line_ends(Bytes text) { return text::count_line_ends(chars(text), chars(text) + text.size()); }
 
 nb::tuple parse_libsvm(Bytes text, int64_t n_features, double largest, bool labelled, bool whole_labels) {
   if (text.size() > size_t(std::numeric_limits<int32_t>::max())) throw nb::value_error("the text is longer than 2 GB");
-  Libsvm reader(reinterpret_cast<const char*>(text.data()), int64_t(text.size()),
-                {n_features, largest, labelled, whole_labels});
+  text::Libsvm reader(chars(text), int64_t(text.size()), {n_features, largest, labelled, whole_labels});
   {
     nb::gil_scoped_release release;
     reader.run();
   }
-  Parsed& p = reader.parsed;
+  text::Parsed& p = reader.parsed;
   return nb::make_tuple(give(std::move(p.labels)), give(std::move(p.starts)), give(std::move(p.indices)),
                         give(std::move(p.values)), give(std::move(p.refused)));
+}
+
+nb::list csv_fields(Bytes record, const std::string& delimiter) {
+  const char* begin = chars(record);
+  text::Fields fields(begin, text::Fields::before_line_end(begin, begin + record.size()), one_char(delimiter));
+  nb::list list;
+  if (fields.blank()) return list;
+  std::deque<std::string> pool;
+  while (fields.next()) {
+    std::string_view value = fields.value(pool);
+    list.append(nb::bytes(value.data(), value.size()));
+  }
+  if (fields.fault == text::Fields::text_after_quote) throw nb::value_error("text after the quote that ends a field");
+  if (fields.fault == text::Fields::quote_not_closed) throw nb::value_error("a quote is not closed");
+  return list;
+}
+
+bool is_number(Bytes field) {
+  double number;
+  text::Number kind = text::field_number({chars(field), field.size()}, &number);
+  return kind == text::Number::good || kind == text::Number::not_finite;
+}
+
+nb::tuple csv_counts(Bytes text, Vector<int64_t> ends, size_t columns, const std::string& delimiter) {
+  check_ends(text, ends);
+  text::CsvCounts counts(chars(text), ends.data(), ends.size(), columns, one_char(delimiter));
+  return nb::make_tuple(give(std::move(counts.present)), give(std::move(counts.numbers)), give(std::move(counts.whole)));
+}
+
+nb::tuple parse_csv(Bytes text, Vector<int64_t> ends, const std::string& delimiter, Vector<uint8_t> roles,
+                    Vector<int32_t> places, size_t numbers, size_t categories, double largest, int label_kind) {
+  check_ends(text, ends);
+  if (places.size() != roles.size()) throw nb::value_error("each column has one role and one place");
+  for (size_t i = 0; i < roles.size(); ++i) {
+    size_t limit = roles.data()[i] == text::number ? numbers : roles.data()[i] == text::category ? categories : 1;
+    if (places.data()[i] < 0 || size_t(places.data()[i]) >= limit) throw nb::value_error("a place lies outside the columns");
+  }
+  text::CsvOptions options{one_char(delimiter), largest, text::LabelKind(label_kind), roles.data(), places.data(),
+                           roles.size(), numbers, categories};
+  text::Csv reader(options);
+  {
+    nb::gil_scoped_release release;
+    reader.run(chars(text), ends.data(), ends.size());
+  }
+  nb::list columns;
+  for (size_t i = 0; i < categories; ++i)
+    columns.append(nb::make_tuple(give(std::move(reader.codes[i])), as_list(reader.words[i], reader.missing[i])));
+  size_t rows = reader.rows.size();
+  return nb::make_tuple(give(std::move(reader.rows)), give(std::move(reader.numbers), rows, numbers), columns,
+                        give(std::move(reader.labels)),
+                        nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.words[categories])),
+                        give(std::move(reader.refused)));
+}
+
+nb::tuple parse_json(Bytes text, Vector<int64_t> ends, double largest, const std::string& target, int label,
+                     const std::vector<std::string>& dropped, const std::vector<std::string>& forced) {
+  check_ends(text, ends);
+  text::JsonLines reader({largest, text::JsonLabel(label), target, dropped, forced});
+  {
+    nb::gil_scoped_release release;
+    reader.run(chars(text), ends.data(), ends.size());
+  }
+  nb::list names, features;
+  for (std::string_view name : reader.names) names.append(as_str(name));
+  for (const auto& feature : reader.features)
+    features.append(nb::make_tuple(names[size_t(feature.name)], int(feature.kind), as_str(feature.word)));
+  return nb::make_tuple(give(std::move(reader.rows)), give(std::move(reader.starts)), give(std::move(reader.codes)),
+                        give(std::move(reader.values)), features, give(std::move(reader.labels)),
+                        nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.label_words)),
+                        as_str(reader.target), int(reader.label), names, give(std::move(reader.refused)));
 }
 
 }  // namespace
 
 NB_MODULE(_text, m) {
   m.doc() = "From text to numbers.";
-  m.def("record_ends", &record_ends, "text"_a, "start"_a, "most"_a, "delimiter"_a,
-        "Where the first records of text[start:] end, at most so many; with a delimiter, quoted newlines do not count.");
+  m.def("record_ends", &record_ends, "text"_a, "start"_a, "most"_a, "delimiter"_a, "last"_a,
+        "Where the first records of text[start:] end, at most so many: lines, or with a delimiter CSV records, where `last` "
+        "says that no more text follows.");
+  m.def("line_ends", &line_ends, "text"_a, "Line ends in a text: LF, CRLF or CR.");
   m.def("parse_libsvm", &parse_libsvm, "text"_a, "n_features"_a, "largest"_a, "labelled"_a, "whole_labels"_a,
         "Labels, row starts, 0-based indices, values; and six numbers for each line refused.");
+  m.def("csv_fields", &csv_fields, "record"_a, "delimiter"_a, "The fields of one CSV record; none if it is blank.");
+  m.def("is_number", &is_number, "field"_a, "Whether a CSV field is a number, finite or not.");
+  m.def("csv_counts", &csv_counts, "text"_a, "ends"_a, "columns"_a, "delimiter"_a,
+        "Of each column how many values are present, are numbers, are whole numbers.");
+  m.def("parse_csv", &parse_csv, "text"_a, "ends"_a, "delimiter"_a, "roles"_a, "places"_a, "numbers"_a, "categories"_a,
+        "largest"_a, "label_kind"_a,
+        "Records of the good rows, numbers, (codes, words) of categories, labels as numbers and as (codes, words); and six "
+        "numbers for each record refused.");
+  m.def("parse_json", &parse_json, "text"_a, "ends"_a, "largest"_a, "target"_a, "label"_a, "dropped"_a, "forced"_a,
+        "Records of the good rows, their starts, feature and value of each entry, features, labels as numbers and as (codes, "
+        "words), target, kind of label, names; and five numbers for each line refused.");
 }

@@ -1,10 +1,18 @@
-"""Kernel machines learnt from endless data streams: one pass, bounded memory, microseconds per example."""
+"""Kernel machines learnt from endless data streams: one pass, bounded memory, microseconds per example.
 
-from kernelstream import alignment, errors, kernels, learners, losses
-from kernelstream.errors import CapacityError, ModelFileError, ScoreOverflowError
-from kernelstream.estimators import KernelClassifier, KernelRegressor
-from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
-from kernelstream.persistence import load
+Names are imported when they are first used, so that ``import kernelstream`` itself costs next to nothing.
+"""
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernelstream import alignment, errors, kernels, learners, losses
+    from kernelstream.errors import CapacityError, ModelFileError, ScoreOverflowError
+    from kernelstream.estimators import KernelClassifier, KernelRegressor
+    from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
+    from kernelstream.persistence import load
 
 __version__ = "0.1.0"
 
@@ -25,3 +33,31 @@ __all__ = [
     "load",
     "losses",
 ]
+
+_MODULE_OF = {
+    "CapacityError": "errors",
+    "ModelFileError": "errors",
+    "ScoreOverflowError": "errors",
+    "KernelClassifier": "estimators",
+    "KernelRegressor": "estimators",
+    "Gaussian": "kernels",
+    "Laplacian": "kernels",
+    "Linear": "kernels",
+    "Polynomial": "kernels",
+    "load": "persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name or a module of the package, imported now."""
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"kernelstream.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and importlib.util.find_spec(f"kernelstream.{name}") is not None:
+        return importlib.import_module(f"kernelstream.{name}")
+    raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

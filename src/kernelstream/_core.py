@@ -6,8 +6,39 @@ import importlib
 import importlib.util
 import os
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from kernelstream import _cpu
+
+if TYPE_CHECKING:  # one stub for all levels: they are one source, and tests/core/test_stub.py keeps it true
+    from typing import Any, Protocol
+
+    from numpy.typing import NDArray
+
+    from kernelstream import _compiled as core
+
+    LEVEL: str
+    Ran = tuple[int, core.Stop]  # the row to go on with after a run, and why it ended
+
+    class Model(Protocol):
+        """What the core's models with stored points share, in either precision."""
+
+        @property
+        def count(self) -> int: ...
+        @property
+        def nbytes(self) -> int: ...
+        def score(self, rows: Any) -> NDArray[Any]: ...
+        def run(
+            self,
+            rows: Any,
+            start: int,
+            targets: NDArray[Any],
+            sample_weight: NDArray[Any] | None,
+            scores: NDArray[Any],
+        ) -> Ran: ...
+        def state(self) -> dict[str, NDArray[Any]]: ...
+        def restore(self, state: dict[str, NDArray[Any]]) -> None: ...
+
 
 __all__ = ["LEVEL", "core", "levels"]
 
@@ -36,4 +67,5 @@ def _load() -> tuple[str, ModuleType]:
     return level, importlib.import_module(f"kernelstream._core_{level}")
 
 
-LEVEL, core = _load()
+if not TYPE_CHECKING:
+    LEVEL, core = _load()

@@ -25,7 +25,8 @@ class _StoppedError(Exception):
 class CapacityError(_StoppedError, RuntimeError):
     """A learner without a budget has stored ``max_size`` points and needs one more.
 
-    Rows before the one named were learnt; that row and the rows after it were not.
+    An estimator, and River's models, have learnt nothing of the chunk. A learner's own ``run`` has learnt the rows before
+    the one named, but not that row and those after it.
 
     >>> issubclass(CapacityError, RuntimeError)
     True
@@ -35,7 +36,8 @@ class CapacityError(_StoppedError, RuntimeError):
 class ScoreOverflowError(_StoppedError, ValueError):
     """A score left the range of floating-point numbers: the inputs or the step size are far too large.
 
-    Rows before the one named were learnt; that row and the rows after it were not.
+    An estimator, and River's models, have learnt nothing of the chunk. A learner's own ``run`` has learnt the rows before
+    the one named, but not that row and those after it.
 
     >>> issubclass(ScoreOverflowError, ValueError)
     True

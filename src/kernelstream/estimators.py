@@ -3,6 +3,10 @@
 ``KernelClassifier(learner)`` and ``KernelRegressor(learner)`` check input, know labels and feature names, and hand rows to
 the learner. Both learn one row at a time: ``partial_fit`` on a chunk does exactly what it does on its rows one by one.
 
+Every call that learns is a transaction: it succeeds, or raises and leaves the model as it was. That holds for input that is
+refused, for a learner that refuses a row within a chunk (``CapacityError``, ``ScoreOverflowError``: nothing of the chunk
+is learnt) and for Ctrl-C.
+
 Different models may be used from different threads at once (the compiled loops run without the interpreter lock). One model is
 for one thread at a time.
 """
@@ -18,16 +22,33 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernelstream.errors import CapacityError, ScoreOverflowError
+from kernelstream.labels import (
+    add_class,
+    codes_of_scores,
+    known_codes,
+    labels_of_codes,
+    link_of,
+    outputs_of,
+    probabilities,
+    targets_of,
+    with_label,
+    with_more_outputs,
+)
 from kernelstream.learners import Learner, NewtonMixture
-from kernelstream.losses import Logistic, as_loss
-from kernelstream.rows import as_rows, check_finite
+from kernelstream.rows import as_rows, check_finite, checked_rows
+from kernelstream.transaction import Transaction
+from kernelstream.validate import check_integer
 
-__all__ = ["KernelClassifier", "KernelRegressor", "default_learner"]
+__all__ = ["KernelClassifier", "KernelRegressor", "default_learner", "started_copy"]
 
 Array = NDArray[Any]
+
+#: The largest number that each precision holds.
+_LARGEST = {kind: float(np.finfo(kind).max) for kind in (np.float32, np.float64)}
+_PRECISIONS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 class _KernelEstimator(BaseEstimator):
@@ -48,7 +69,7 @@ class _KernelEstimator(BaseEstimator):
     @property
     def nbytes_(self) -> int:
         """Bytes of model state; constant once the learner's budget is full."""
-        check_is_fitted(self, "learner_")
+        self._need_fitted()
         return self.learner_.nbytes
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -59,32 +80,47 @@ class _KernelEstimator(BaseEstimator):
 
     def widen(self, width: int) -> None:
         """Accept rows of more features; those seen before keep their columns, the new ones were always zero."""
-        check_is_fitted(self, "learner_")
+        self._need_fitted()
+        width = check_integer("width", width, low=0)
         if width > self.n_features_in_:
             if hasattr(self, "feature_names_in_"):
                 raise ValueError("a model that knows its features by name has no place for more of them")
-            self.learner_.widen(width)
-            self.n_features_in_ = width
+            with Transaction(self) as transaction:
+                transaction.keep(self.learner_)
+                self.learner_.widen(width)
+                self.n_features_in_ = width
+
+    def _need_fitted(self) -> None:
+        if (
+            "learner_" not in self.__dict__
+        ):  # scikit-learn's own test takes as long as many learners need per row
+            check_is_fitted(self, "learner_")
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Checked rows of X; a new model (``reset``) takes X's precision, a model at work keeps its own."""
-        dtypes: list[type] = [np.float64, np.float32]
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=dtypes,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-        )
-        rows = as_rows(X, None if reset else self.learner_.dtype)
-        check_finite(rows)
-        return rows
+        if reset:
+            return checked_rows(self, X, reset=True)
+        dtype = self.learner_.dtype
+        if (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype in _PRECISIONS
+            and X.shape[1] == self.n_features_in_
+            and "feature_names_in_" not in self.__dict__
+        ):  # an array that scikit-learn would accept as it is, without a word
+            rows = as_rows(X, dtype)
+            check_finite(rows)
+            return rows
+        return checked_rows(self, X, reset=False, dtype=dtype)
+
+    def _score(self, X: Any) -> Array:
+        self._need_fitted()
+        return self.learner_.score(self._rows(X, reset=False))
 
     def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
-        self.learner_ = _started(self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows))
+        self.learner_ = started_copy(
+            self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows)
+        )
 
     def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
         """Checked weights; ``some``: not all may be zero (in a chunk of a stream they may)."""
@@ -98,7 +134,7 @@ class _KernelEstimator(BaseEstimator):
                 f"sample_weight has the shape {weights.shape}: {rows.n} rows need one weight each"
             )
         dtype = _dtype(rows)
-        bad = np.flatnonzero(~((weights >= 0) & (weights <= np.finfo(dtype).max)))
+        bad = np.flatnonzero(~((weights >= 0) & (weights <= _LARGEST[dtype])))
         if len(bad):
             raise ValueError(
                 f"sample_weight is {weights[bad[0]]} at row {bad[0]}: a weight must be finite (in {dtype.__name__}) "
@@ -108,10 +144,12 @@ class _KernelEstimator(BaseEstimator):
             raise ValueError("all sample weights are zero: there is nothing to fit")
         return weights
 
-    @staticmethod
-    def _need_rows(rows: Any) -> None:
+    def _new_rows(self, X: Any) -> Any:
+        """Checked rows that a new model is to be fitted to."""
+        rows = self._rows(X, reset=True)
         if rows.n == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required to fit.")
+        return rows
 
     @staticmethod
     def _same_length(rows: Any, y: Array) -> None:
@@ -128,10 +166,14 @@ def default_learner() -> Learner:
     return NewtonMixture()
 
 
-def _started(
+def started_copy(
     learner: Learner | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
 ) -> Learner:
-    """A copy of the learner (None: the default one), ready for rows."""
+    """A copy of the learner (None: the default one), ready for rows.
+
+    >>> started_copy(None, 3, 1, regression=True).width
+    3
+    """
     chosen = default_learner() if learner is None else learner
     if not isinstance(chosen, Learner):
         raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {chosen!r}")
@@ -157,11 +199,11 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows in order, once."""
-        rows = self._rows(X, reset=True)
-        self._need_rows(rows)
-        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
-        self._start(rows, 1, regression=True)
-        self.learner_.run(rows, targets, weights)
+        with Transaction(self):
+            rows = self._new_rows(X)
+            targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
+            self._start(rows, 1, regression=True)
+            self.learner_.run(rows, targets, weights)
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -171,32 +213,48 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def predict_then_learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Predict each row, then learn it; the values predicted before (0 for the very first row)."""
-        new = not hasattr(self, "learner_")
-        rows = self._rows(X, reset=new)
-        targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
-        if new:
-            self._start(rows, 1, regression=True)
-        return self.learner_.run(rows, targets, weights)[:, 0]
+        with Transaction(self) as transaction:
+            new = "learner_" not in self.__dict__
+            rows = self._rows(X, reset=new)
+            targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
+            if new:
+                self._start(rows, 1, regression=True)
+            else:
+                transaction.keep(self.learner_, rows.n)
+            return self.learner_.run(rows, targets, weights)[:, 0]
 
     def predict(self, X: Any) -> Array:
         """Predicted values; nothing is learnt."""
-        check_is_fitted(self, "learner_")
-        return self.learner_.score(self._rows(X, reset=False))[:, 0]
+        return self._score(X)[:, 0]
 
     def _targets(self, y: ArrayLike, rows: Any) -> Array:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        targets = column_or_1d(y, dtype=np.float64, warn=True)
+        targets = _one_dimension(y)
+        if targets is None or targets.dtype.kind not in "fiu":
+            targets = column_or_1d(y, dtype=np.float64, warn=True)
+        targets = np.ascontiguousarray(targets, np.float64)
         self._same_length(rows, targets)
         dtype = _dtype(rows)
-        bad = np.flatnonzero(~(np.abs(targets) <= np.finfo(dtype).max))
-        if len(bad):
+        good = np.abs(targets) <= _LARGEST[dtype]
+        if not good.all():
+            bad = np.flatnonzero(~good)
             value = targets[bad[0]]
             what = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:g}"
             raise ValueError(
                 f"y has {what} at row {bad[0]}: only finite targets that {dtype.__name__} holds can be learnt"
             )
-        return np.ascontiguousarray(targets)
+        return targets
+
+
+def _one_dimension(y: Any) -> Array | None:
+    """A list or an array of one dimension as an array, without scikit-learn's checks; None if it needs them."""
+    if type(y) is list:
+        try:
+            y = np.array(y)
+        except ValueError:  # lists of different lengths: scikit-learn has words for it
+            return None
+    return y if type(y) is np.ndarray and y.ndim == 1 else None
 
 
 def _dtype(rows: Any) -> type[np.float32] | type[np.float64]:
@@ -205,19 +263,11 @@ def _dtype(rows: Any) -> type[np.float32] | type[np.float64]:
 
 
 def _gives_probabilities(self: KernelClassifier) -> bool:
-    if _link(getattr(self, "learner_", None) or self.learner):
+    if link_of(getattr(self, "learner_", None) or self.learner or default_learner()):
         return True
     raise AttributeError(
         "predict_proba needs the default learner or one with the logistic loss, such as NOGD(loss='logistic')"
     )
-
-
-def _link(learner: Learner | None) -> str | None:
-    """How a learner's scores become probabilities: "softmax", "logistic" (each class against the rest), or None: they do not."""
-    learner = default_learner() if learner is None else learner
-    loss = getattr(learner, "loss", None)
-    logistic = loss is not None and isinstance(as_loss(loss), Logistic)
-    return getattr(learner, "link", None) or ("logistic" if logistic else None)
 
 
 class KernelClassifier(ClassifierMixin, _KernelEstimator):
@@ -250,14 +300,14 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows in order, once."""
-        rows = self._rows(X, reset=True)
-        self._need_rows(rows)
-        labels = self._labels(y, rows)
-        weights = self._weights(sample_weight, rows, some=True)
-        classes, codes = np.unique(labels, return_inverse=True)
-        self._start(rows, _outputs(len(classes)), regression=False)
-        self.classes_, self._open = classes, False
-        self.learner_.run(rows, _targets(codes, len(classes)), weights)
+        with Transaction(self):
+            rows = self._new_rows(X)
+            labels = self._labels(y, rows)
+            weights = self._weights(sample_weight, rows, some=True)
+            classes, codes = np.unique(labels, return_inverse=True)
+            self._start(rows, outputs_of(len(classes)), regression=False)
+            self.classes_, self._open = classes, False
+            self._run(rows, codes, weights)
         return self
 
     def partial_fit(
@@ -280,14 +330,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         value that no comparison with its label finds equal: NaN for floats, the smallest (unsigned: largest) integer, an empty
         string; and if the labels are of another kind or hold that very value, the array is of objects and the value is None.
         """
-        _, predicted = self._learn(X, y, classes, sample_weight)
-        codes = np.array(predicted, np.int64)
-        made = self.classes_[np.maximum(codes, 0)] if len(self.classes_) else np.asarray(y)[:0]
-        if (codes < 0).any():
-            missing = _missing(made.dtype, self.classes_)
-            made = made.astype(object) if missing is None else made
-            made[codes < 0] = missing
-        return made
+        _, codes = self._learn(X, y, classes, sample_weight)
+        if not len(self.classes_):  # no row at all: of the type of its labels
+            return np.asarray(y)[:0]
+        return labels_of_codes(self.classes_, codes)
 
     def decision_then_learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -301,29 +347,34 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def decision_function(self, X: Any) -> Array:
         """Scores: one per row for two classes (positive: ``classes_[1]``), else one per row and class."""
-        check_is_fitted(self, "learner_")
-        scores = self.learner_.score(self._rows(X, reset=False))
+        scores = self._score(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:
         """Predicted labels; nothing is learnt."""
-        check_is_fitted(self, "learner_")
-        codes = _decide(self.learner_.score(self._rows(X, reset=False)), len(self.classes_))
-        if len(codes) and not len(self.classes_):
+        scores = self._score(X)
+        if len(scores) and not len(self.classes_):
             raise NotFittedError("no row has been learnt yet, so there is no label to predict")
-        return self.classes_[np.maximum(codes, 0)]
+        return self.classes_[codes_of_scores(scores, len(self.classes_))]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, one column a class. Needs the default learner, or the logistic loss.
+        """Class probabilities, one column per class. Needs the default learner, or the logistic loss.
 
         Several classes: the default learner's own, with the logistic loss one-vs-rest, normalised.
         """
-        check_is_fitted(self, "learner_")
-        scores = self.learner_.score(self._rows(X, reset=False))
-        return _probabilities(scores, len(self.classes_), _link(self.learner_))
+        scores = self._score(X)
+        return probabilities(scores, len(self.classes_), link_of(self.learner_))
 
     # ---- labels ----
+
+    def _known_labels(self, y: Any, rows: Any) -> tuple[Array, Array] | None:
+        """Labels and their codes, if all are known: labels that were admitted before need no other check."""
+        labels = _one_dimension(y)
+        if labels is None or len(labels) != rows.n or "classes_" not in self.__dict__:
+            return None
+        codes = known_codes(self.classes_, labels)
+        return None if codes is None else (labels, codes)
 
     def _labels(self, y: ArrayLike, rows: Any) -> Array:
         from sklearn.utils.multiclass import check_classification_targets
@@ -342,65 +393,27 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def _learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Array, list[int]]:
+    ) -> tuple[Array, Array]:
         """Run the rows; scores for the classes known at the end, and the codes predicted (-1: no class was known)."""
-        new = not hasattr(self, "learner_")
-        rows = self._rows(X, reset=new)
-        labels = self._labels(y, rows)
-        weights = self._weights(sample_weight, rows)
-        if not new and not len(self.classes_):
-            self.classes_ = labels[:0]  # all chunks were empty: none told the type of labels
-        known, is_open = self._known_classes(classes, new, labels)
-        if len(known) and len(labels) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
-            if "O" not in (known.dtype.kind, labels.dtype.kind):
-                raise ValueError(
-                    f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}"
-                )
-        found, first = np.unique(labels, return_index=True)
-        unknown = ~np.isin(found, known)
-        if unknown.any() and not is_open:
-            label = found[unknown][0]
-            raise ValueError(
-                f"y has the label {label!r} at row {first[unknown][0]}, which is not among the classes "
-                f"{np.asarray(known).tolist()} that this model was told to expect"
-            )
-        if new:
-            self._start(rows, _outputs(len(known)), regression=False)
-            self.classes_, self._open = known, is_open
-
-        scores = np.zeros((0, self.learner_.outputs))
-        predicted: list[int] = []
-        arrivals = sorted((int(row), found[k]) for k, row in enumerate(first) if unknown[k])
-        start = 0
-        for stop, label in [*arrivals, (rows.n, None)]:
-            segment = self._run_known(rows, labels, weights, start, stop)
-            if (
-                len(predicted) > start
-            ):  # the first row was a newcomer, scored already by the model that did not know it
-                segment = segment[1:]
-            if label is not None:
-                segment = np.vstack([segment, self.learner_.score(rows.part(stop, stop + 1))])
-            scores = np.vstack([scores, segment])
-            predicted.extend(_decide(segment, len(self.classes_)).tolist())
-            if label is not None:
-                mix, moved = self._admit(label)
-                scores = _relayout(scores, mix)
-                predicted = [int(moved[c]) if c >= 0 else -1 for c in predicted]
-            start = stop
-        return scores, predicted
-
-    def _run_known(self, rows: Any, labels: Array, weights: Array | None, start: int, stop: int) -> Array:
-        """Run rows whose labels are all known."""
-        if start == stop:
-            return np.zeros((0, self.learner_.outputs))
-        codes = np.searchsorted(self.classes_, labels[start:stop])
-        part_weights = None if weights is None else np.ascontiguousarray(weights[start:stop])
-        try:
-            return self.learner_.run(
-                rows.part(start, stop), _targets(codes, len(self.classes_)), part_weights
-            )
-        except (CapacityError, ScoreOverflowError) as error:
-            raise error.moved(start) from None
+        with Transaction(self) as transaction:
+            new = "learner_" not in self.__dict__
+            rows = self._rows(X, reset=new)
+            labels, codes = self._known_labels(y, rows) or (self._labels(y, rows), None)
+            weights = self._weights(sample_weight, rows)
+            if not new and not len(self.classes_):
+                self.classes_ = labels[:0]  # all chunks were empty: none had labels of a type
+            known, is_open = self._known_classes(classes, new, labels)
+            if codes is not None:
+                transaction.keep(self.learner_, rows.n)
+                scores = self._run(rows, codes, weights)
+                return scores, codes_of_scores(scores, len(known))
+            first_rows = self._first_rows(labels, known, is_open)
+            if new:
+                self._start(rows, outputs_of(len(known)), regression=False)
+                self.classes_, self._open = known, is_open
+            else:
+                transaction.keep(self.learner_, None if first_rows else rows.n)
+            return self._run_with_new_classes(rows, labels, weights, first_rows)
 
     def _known_classes(self, classes: ArrayLike | None, new: bool, labels: Array) -> tuple[Array, bool]:
         if not new:
@@ -417,91 +430,57 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             raise ValueError("classes must name at least one class, or be left out")
         return known, False
 
-    def _admit(self, label: Any) -> tuple[Array, Array]:
-        """Make room for a class; how old scores mix into new ones (NaN: no score), and where old classes moved."""
-        before, n = self.classes_, len(self.classes_)
-        place = int(np.searchsorted(before, label)) if n else 0
-        self.classes_ = np.insert(_wide_enough(before, label), place, label)
-        return _make_room(self.learner_, n, place)
+    @staticmethod
+    def _first_rows(labels: Array, known: Array, is_open: bool) -> list[tuple[int, Any]]:
+        """The first row of each unknown label, and the label, in the order of rows; refused if all classes were named before."""
+        if len(known) and len(labels) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
+            if "O" not in (known.dtype.kind, labels.dtype.kind):
+                raise ValueError(
+                    f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}"
+                )
+        different, first = np.unique(labels, return_index=True)
+        unknown = ~np.isin(different, known)
+        if unknown.any() and not is_open:
+            label = different[unknown][0]
+            raise ValueError(
+                f"y has the label {label!r} at row {first[unknown][0]}, which is not among the classes "
+                f"{np.asarray(known).tolist()} that this model was told to expect"
+            )
+        return sorted(zip(first[unknown].tolist(), different[unknown], strict=True))
 
+    def _run_with_new_classes(
+        self, rows: Any, labels: Array, weights: Array | None, first_rows: list[tuple[int, Any]]
+    ) -> tuple[Array, Array]:
+        """As ``_learn``. The first row of a class is scored by the model that does not know it, learnt by the one that does."""
+        scores, codes = np.zeros((0, self.learner_.outputs)), np.zeros(0, np.int64)
+        start = 0
+        for stop, label in [*first_rows, (rows.n, None)]:
+            part = self._run_known(rows, labels, weights, start, stop)
+            if len(codes) > start:  # the first row of this part was the first of its class: scored already
+                part = part[1:]
+            if label is not None:
+                part = np.vstack([part, self.learner_.score(rows.part(stop, stop + 1))])
+            scores = np.vstack([scores, part])
+            codes = np.append(codes, codes_of_scores(part, len(self.classes_)))
+            if label is not None:
+                n_before = len(self.classes_)
+                self.classes_, place = with_label(self.classes_, label)
+                mix, moved = add_class(self.learner_, n_before, place)
+                scores = with_more_outputs(scores, mix)
+                codes = np.where(codes >= 0, moved[codes] if n_before else codes, codes)
+            start = stop
+        return scores, codes
 
-def _make_room(learner: Learner, n: int, place: int) -> tuple[Array, Array]:
-    """Give a learner of n classes one more, of code ``place``; how old scores mix into new ones, and where old
-    classes moved.
-    """
-    moved = np.arange(n) + (np.arange(n) >= place)
-    mix = np.zeros((_outputs(n), _outputs(n + 1)))
-    if n <= 1:  # one column stays one; the first class is +1 while it is alone
-        mix[0, 0] = -1.0 if n == 1 and place == 1 else 1.0
-    elif n == 2:
-        share = learner.pair_share
-        mix[0, moved[0]], mix[0, moved[1]] = -share, share
-    else:
-        mix[np.arange(n), moved] = 1.0
+    def _run_known(self, rows: Any, labels: Array, weights: Array | None, start: int, stop: int) -> Array:
+        """Run rows whose labels are all known."""
+        if start == stop:
+            return np.zeros((0, self.learner_.outputs))
+        codes = self.classes_.searchsorted(labels[start:stop])
+        weights = None if weights is None else np.ascontiguousarray(weights[start:stop])
+        try:
+            return self._run(rows.part(start, stop), codes, weights)
+        except (CapacityError, ScoreOverflowError) as error:
+            raise error.moved(start) from None
 
-    def recode(targets: Array) -> Array:
-        if n <= 1:
-            codes = np.zeros(len(targets), np.int64)
-        else:
-            codes = (targets > 0) * 1 if n == 2 else targets.astype(int)
-        return _targets(moved[codes] if n else codes, n + 1)
-
-    if n:
-        learner.mix_outputs(mix, recode)
-    return mix, moved
-
-
-def _outputs(n_classes: int) -> int:
-    return 1 if n_classes <= 2 else n_classes
-
-
-def _targets(codes: Array, n_classes: int) -> Array:
-    """Class codes as the learner's targets: -1 / +1 for two classes, +1 for one, the code itself for more."""
-    if n_classes == 1:
-        return np.ones(len(codes))
-    return np.asarray(2.0 * codes - 1 if n_classes == 2 else codes, np.float64)
-
-
-def _decide(scores: Array, n_classes: int) -> Array:
-    """Codes of the classes predicted by scores; -1 while no class is known."""
-    if n_classes < 2:
-        return np.full(len(scores), n_classes - 1)
-    if n_classes == 2:
-        return np.asarray(scores[:, 0] > 0, np.int64)
-    return np.asarray(scores.argmax(axis=1))
-
-
-def _probabilities(scores: Array, n_classes: int, link: str | None) -> Array:
-    """Probabilities from scores, one column a class; several classes: softmax, or one-vs-rest, normalised."""
-    if link == "softmax" and n_classes > 2:
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
-    p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-    if n_classes < 2:
-        return np.ones_like(p)
-    return np.hstack([1 - p, p]) if n_classes == 2 else np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-def _relayout(scores: Array, mix: Array) -> Array:
-    """Scores laid out for more classes; a class that had no column gets the smallest score of the row."""
-    made = scores @ mix
-    absent = ~mix.any(axis=0)
-    made[:, absent] = made[:, ~absent].min(axis=1, keepdims=True)
-    return made
-
-
-def _wide_enough(classes: Array, label: Any) -> Array:
-    """The classes in a dtype that also holds the label (longer strings, larger integers)."""
-    return classes.astype(np.result_type(classes.dtype, np.asarray(label).dtype), copy=False)
-
-
-def _missing(dtype: np.dtype[Any], classes: Array) -> Any:
-    """What stands for "no label known" among labels of this dtype; None if nothing of the dtype can."""
-    value: Any = None
-    if dtype.kind == "f":
-        return np.nan
-    if dtype.kind in "iu":
-        value = np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
-    elif dtype.kind in "US":
-        value = dtype.type("" if dtype.kind == "U" else b"")
-    return None if value is None or value in classes else value
+    def _run(self, rows: Any, codes: Array, weights: Array | None) -> Array:
+        return self.learner_.run(rows, targets_of(codes, len(self.classes_)), weights)

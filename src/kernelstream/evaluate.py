@@ -53,7 +53,7 @@ class Result:
     def step(self, model: PredictsThenLearns, X: Any, y: Any) -> NDArray[Any]:
         """Let the model predict and learn the next rows and count; what it predicted.
 
-        To stop and go on later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
+        To stop and continue later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
         """
         start = time.perf_counter()
         predicted = np.asarray(model.predict_then_learn(X, y))
@@ -130,10 +130,13 @@ class Result:
     def _add(self, losses: NDArray[np.float64]) -> None:
         """Count the losses of the next rounds. What is kept does not depend on the chunks they come in."""
         n = len(losses)
-        sums = np.add.accumulate(np.concatenate([[self.loss], losses]))
+        if n == 0:
+            return
+        losses[0] += self.loss
+        sums = np.add.accumulate(losses, out=losses)  # the loss after each of these rounds
         if self.rounds < self.warmup:
-            self.loss_in_warmup = float(sums[min(self.warmup - self.rounds, n)])
-        first = self.spacing * (len(self.cumulated) + 1) - self.rounds
+            self.loss_in_warmup = float(sums[min(self.warmup - self.rounds, n) - 1])
+        first = self.spacing * (len(self.cumulated) + 1) - self.rounds - 1
         self.cumulated.extend(sums[first :: self.spacing].tolist())
         while len(self.cumulated) > CURVE_POINTS:
             self.cumulated = self.cumulated[1::2]
@@ -194,20 +197,27 @@ def _losses(predicted: NDArray[Any], y: NDArray[Any], result: Result) -> NDArray
         raise ValueError(
             f"the model predicted an array of shape {predicted.shape} for labels of shape {y.shape}"
         )
-    if predicted.dtype.kind in "fc":
-        bad = ~np.isfinite(predicted)
-        if result.task == "classification" and result.rounds == 0:
-            bad[:1] = False
-        if bad.any():
-            i = int(np.argmax(bad))
-            raise FloatingPointError(
-                f"the model predicted {predicted[i]} in round {result.rounds + i + 1}: "
-                "it has diverged, or its input was not finite"
-            )
     if result.task == "regression":
-        error: NDArray[np.float64] = np.subtract(predicted, y, dtype=np.float64)
-        return error * error
+        losses: NDArray[np.float64] = np.subtract(predicted, y, dtype=np.float64)
+        losses *= losses
+        if not np.isfinite(losses.sum()):
+            _check_finite(predicted, result)
+        return losses
+    if predicted.dtype.kind in "fc":
+        _check_finite(predicted, result)
     return np.asarray(predicted != y, dtype=np.float64)
+
+
+def _check_finite(predicted: NDArray[Any], result: Result) -> None:
+    bad = ~np.isfinite(predicted)
+    if result.task == "classification" and result.rounds == 0:
+        bad[:1] = False
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise FloatingPointError(
+            f"the model predicted {predicted[row]} in round {result.rounds + row + 1}: "
+            "it has diverged, or its input was not finite"
+        )
 
 
 def _chunks(X: Any, y: Any, chunk_size: int) -> Iterator[tuple[Any, Any]] | Iterable[tuple[Any, Any]]:

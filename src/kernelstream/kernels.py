@@ -26,7 +26,7 @@ __all__ = [
     "Polynomial",
     "as_kernel",
     "check_bandwidth",
-    "core_options",
+    "core_kernel",
 ]
 
 Array = NDArray[Any]
@@ -71,9 +71,7 @@ class Kernel(BaseEstimator):
 
     def diagonal(self, X: Any) -> Array:
         """``k(x, x)`` for each row."""
-        o = core_options(self)
-        made: Array = core.kernel_diagonal(as_rows(X), o["kernel"], o["gamma"], o["offset"], o["degree"])
-        return made
+        return core.kernel_diagonal(as_rows(X), core_kernel(self))
 
     def gradient(self, X: Any, Y: Any = None) -> dict[str, Array]:
         """The derivative of the matrix in each real parameter, by name."""
@@ -85,17 +83,13 @@ class Kernel(BaseEstimator):
 
     def _matrix(self, X: Any, Y: Any, *, measures: bool) -> Array:
         """Kernel values, or the distances or products behind them."""
-        o = core_options(self)
         left = as_rows(X)
         right = (
             left
             if Y is None
             else as_rows(Y, dtype=np.float64 if type(left).__name__ == "Rows64" else np.float32)
         )
-        made: Array = core.kernel_matrix(
-            left, right, o["kernel"], o["gamma"], o["offset"], o["degree"], measures
-        )
-        return made
+        return core.kernel_matrix(left, right, core_kernel(self), measures)
 
 
 class _Radial(Kernel):
@@ -274,13 +268,12 @@ def as_kernel(kernel: Kernel | Callable[..., Any] | None) -> Kernel | Callable[.
     raise ValueError(f"kernel must be a Kernel object or a callable kernel(X, Y), got {kernel!r}")
 
 
-def core_options(kernel: Kernel | Callable[..., Any]) -> dict[str, Any]:
-    """The keyword arguments by which the core knows a kernel.
+def core_kernel(kernel: Kernel | Callable[..., Any]) -> core.Kernel:
+    """The kernel as the compiled core knows it.
 
-    >>> core_options(Linear())["kernel"]
-    'linear'
+    >>> core_kernel(Gaussian(bandwidth=2.0)).gamma
+    0.125
     """
-    base = {"kernel": "callable", "gamma": 1.0, "offset": 0.0, "degree": 1, "function": None}
     if isinstance(kernel, Kernel):
-        return base | {"kernel": kernel.name} | kernel.options()
-    return base | {"function": kernel}
+        return core.Kernel(kernel.name, **kernel.options())
+    return core.Kernel("callable", function=kernel)

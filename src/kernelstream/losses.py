@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from kernelstream._core import core
+from kernelstream._core import core as compiled
 from kernelstream.validate import check_number
 
 __all__ = ["EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Loss", "Squared", "SquaredHinge", "as_loss"]
@@ -32,6 +32,11 @@ class Loss(BaseEstimator):
         """The loss's own parameter (epsilon or delta), 0 if it has none."""
         return 0.0
 
+    @property
+    def core(self) -> compiled.Loss:
+        """The loss as the compiled core knows it."""
+        return compiled.Loss(self.name, self.width)
+
     def value(self, f: ArrayLike, y: ArrayLike) -> Array:
         """The loss itself."""
         return self._of(f, y)[0]
@@ -46,7 +51,7 @@ class Loss(BaseEstimator):
 
     def _of(self, f: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         scores, targets = np.broadcast_arrays(np.asarray(f, np.float64), np.asarray(y, np.float64))
-        flat = core.loss_values(self.name, self.width, scores.ravel(), targets.ravel())
+        flat = self.core.values(scores.ravel(), targets.ravel())
         value, slope, curvature = flat.reshape((3, *scores.shape))
         return value, slope, curvature
 

@@ -2,19 +2,17 @@
 
 The header's one metadata entry, ``kernelstream``, is a JSON object with the format number, the estimator, the learner by name,
 its hyper-parameters, the classes, the feature names and a checksum over all of this and the arrays. A learner is looked up
-among the package's own, never imported by path, and a state is accepted only if the learner, having taken it over, gives it
+among those registered in the process, never imported, and a state is accepted only if the learner, having taken it over, gives it
 back to the bit. docs/model-files.md describes the format.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import numbers
 import os
-import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -26,13 +24,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import kernels, learners, losses
+from kernelstream import kernels, losses
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
-from kernelstream.estimators import _outputs as outputs_of
-from kernelstream.learners import Learner, NewtonMixture
+from kernelstream.files import write_atomically
+from kernelstream.labels import outputs_of
+from kernelstream.learners import Learner, registered
 
-__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack", "write_atomically"]
+__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -46,18 +45,22 @@ MAX_BYTES = 1 << 33
 
 _KEY = "kernelstream"
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
-_LEARNERS = {name: getattr(learners, name) for name in learners.__all__ if name != "Learner"}
 _OBJECTS = {
     thing.__name__: thing
     for room, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
     for thing in (getattr(room, name) for name in room.__all__)
     if isinstance(thing, type) and issubclass(thing, kind) and thing is not kind
 }
-_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "I16": np.int16, "U64": np.uint64}
-#: Hyper-parameters that say how many points or features a state has room for.
-_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
-#: Learners that allocate nothing of the size budget x budget when they start.
-_LINEAR = {"BOGD", "BPAS", "FOGD", "Forgetron", "NOGD", "NOLANA", "OKSSIL", "RBP", "RRF", "TruncatedKOGD"}
+#: What a header takes in memory at most, measured on headers of many kinds: its text in several forms, and Python's objects.
+_BYTES_PER_CHARACTER, _BYTES_PER_ENTRY = 12, 128
+_DTYPES = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
+    "U64": np.uint64,
+}
 
 
 def save(model: Model, path: str | os.PathLike[str], note: Any = None) -> None:
@@ -87,7 +90,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
 
     Args:
         path: the file.
-        max_bytes: the largest file to read, and the largest model to make of it.
+        max_bytes: the largest file to read, and the most that its header, classes, names, note, arrays and the model
+            made of them may need together; all is counted before it is allocated. The arrays are copied a few times
+            on the way: a file of n bytes may take some 4 n bytes besides, while it is loaded.
     """
     return load_noted(path, max_bytes=max_bytes)[0]
 
@@ -100,8 +105,7 @@ def load_noted(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> t
 def describe(path: str | os.PathLike[str]) -> Record:
     """What a file says of itself: its header, the arrays by name with type and shape, and the bytes of the model."""
     data = _read(path, MAX_BYTES)
-    record, arrays = _open(data)
-    model, _ = unpack(data, os.fspath(path))
+    model, record, arrays = _unpacked(data, os.fspath(path), MAX_BYTES)
     shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
     return record | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
 
@@ -115,10 +119,10 @@ def pack(model: Model, note: Any = None) -> bytes:
     check_is_fitted(model, "learner_")
     learner = model.learner_
     name = type(learner).__name__
-    if _LEARNERS.get(name) is not type(learner):
+    if registered(plugins=False).get(name) is not type(learner):
         raise ModelFileError(
             f"{type(learner).__module__}.{name} is not one of kernelstream's learners: a model file holds no code, so whoever "
-            "loads it could not make one; pickle the model instead"
+            "loads it could not make one; put @kernelstream.learners.register before the class, or pickle the model"
         )
     parameters = learner.get_params(deep=False)
     record: Record = {
@@ -143,33 +147,69 @@ def pack(model: Model, note: Any = None) -> bytes:
 
 def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
     """The estimator and the note in the bytes of a model file; ``name`` stands for it in errors."""
+    model, record, _ = _unpacked(data, name, max_bytes)
+    return model, record.get("note")
+
+
+def _unpacked(data: bytes, name: str, max_bytes: int) -> tuple[Model, Record, Arrays]:
+    """The estimator, the header and the arrays in the bytes of a model file."""
+    memory = _Memory(max_bytes)
     try:
-        record, arrays = _open(data)
-        return _build(record, arrays, max_bytes), record.get("note")
+        record, arrays = _open(data, memory)
+        return _build(record, arrays, memory), record, arrays
     except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from None
-    except Exception as error:  # whatever a hostile header or state trips over
-        raise ModelFileError(f"{name}: not a possible model: {type(error).__name__}: {error}") from error
+        raise ModelFileError(f"{name}: {_short(str(error))}") from None
+    except Exception as error:  # of whatever kind: a hostile header or state may fail anywhere
+        what = _short(f"{type(error).__name__}: {error}")
+        raise ModelFileError(f"{name}: not a possible model: {what}") from error
+
+
+class _Memory:
+    """Counts what a file will need, before it is allocated."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = self.left = max_bytes
+
+    def take(self, nbytes: int, what: str) -> None:
+        if nbytes > self.left:
+            before = (
+                f" beside {self.max_bytes - self.left:,} bytes before" if self.left < self.max_bytes else ""
+            )
+            raise ModelFileError(
+                f"its {what} may need {nbytes:,} bytes{before}, more than max_bytes={self.max_bytes:,}"
+            )
+        self.left -= nbytes
+
+
+def _short(text: str) -> str:
+    """A message without most of what a hostile file puts into it."""
+    return text if len(text) <= 500 else f"{text[:400]} ... {text[-50:]}"
 
 
 # ---- the container ----
 
 
-def _open(data: bytes) -> tuple[Record, Arrays]:
-    """The header and the arrays, as they were written."""
+def _open(data: bytes, memory: _Memory | None = None) -> tuple[Record, Arrays]:
+    """The header and the arrays, as they were written; the arrays are not to be written to."""
+    memory = memory or _Memory(MAX_BYTES)
+    end = 8 + int.from_bytes(data[:8], "little")
+    if not 8 < end <= len(data):
+        raise ModelFileError("damaged, cut short or not a model file (the length of its header is wrong)")
+    memory.take(len(data) - end, "arrays")
+    text = data[8:end]
+    entries = sum(text.count(mark) for mark in (b",", b":", b"[", b"{"))
+    memory.take(_BYTES_PER_CHARACTER * len(text) + _BYTES_PER_ENTRY * entries, "header")
+    header = _parse(text)
     try:
         views: list[tuple[str, Record]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"damaged, cut short or not a model file ({error})") from None
-    end = 8 + int.from_bytes(data[:8], "little")
-    text = json.loads(data[8:end]).get("__metadata__", {}).get(_KEY)
-    if text is None:
+    inner = header.get("__metadata__", {}).get(_KEY)
+    if inner is None:
         raise ModelFileError("a safetensors file, but not one of a kernelstream model")
-    record = json.loads(text)
-    if not isinstance(record, dict):
-        raise ModelFileError("its header is not a JSON object")
+    record = _parse(inner)
     written = record.get("format")
-    if not isinstance(written, int) or not 1 <= written <= FORMAT:
+    if type(written) is not int or not 1 <= written <= FORMAT:
         raise ModelFileError(
             f"its format is {written!r}, this version of kernelstream reads 1 to {FORMAT}: upgrade kernelstream"
         )
@@ -177,10 +217,39 @@ def _open(data: bytes) -> tuple[Record, Arrays]:
     for key, view in views:
         if view["dtype"] not in _DTYPES:
             raise ModelFileError(f"array {key!r} is of type {view['dtype']}, which no model has")
-        arrays[key] = np.frombuffer(view["data"], _DTYPES[view["dtype"]]).reshape(view["shape"]).copy()
+        arrays[key] = np.frombuffer(view["data"], _DTYPES[view["dtype"]]).reshape(view["shape"])
     if record.pop("checksum", None) != _checksum(record, arrays):
         raise ModelFileError("damaged: its checksum is not that of its contents")
     return record, arrays
+
+
+def _parse(text: bytes | str) -> Record:
+    """A JSON object."""
+    try:
+        record = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except RecursionError:
+        raise ModelFileError("damaged or not a model file (its header is nested too deeply)") from None
+    except ModelFileError:
+        raise
+    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+        raise ModelFileError(f"damaged, cut short or not a model file ({error})") from None
+    if not isinstance(record, dict):
+        raise ModelFileError("its header is not a JSON object")
+    return record
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Record:
+    """An object of JSON; two entries of one name would let two readers see two models in one file."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ModelFileError(f"its header has the entry {twice!r} twice")
+    return entries
+
+
+def _no_constant(name: str) -> Any:
+    raise ModelFileError(f"its header has {name}, which JSON does not know")
 
 
 def _checksum(record: Record, arrays: Arrays) -> str:
@@ -206,37 +275,14 @@ def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     return Path(path).read_bytes()
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that after a crash at any moment it is the old one or the new one, never a part."""
-    target = os.path.realpath(path)
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    try:
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-            if os.name == "posix":  # the new name must last, too
-                folder = os.open(os.path.dirname(target), os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
-        except OSError as error:
-            raise OSError(error.errno, f"cannot write the file: {error.strerror}", os.fspath(path)) from None
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
 # ---- from a header to a model ----
 
 
-def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
+def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     estimator = _known(_ESTIMATORS, record["estimator"], "estimator")
-    kind = _known(_LEARNERS, record["learner"], "learner")
+    kind = _known(
+        registered(plugins=False), record["learner"], "learner", "import the package that registers it, or "
+    )
     parameters = {key: _decode(value) for key, value in record["parameters"].items()}
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:
@@ -244,7 +290,8 @@ def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
             f"{record['learner']} has no hyper-parameter {unknown[0]!r}: upgrade kernelstream"
         )
     learner: Learner = kind(**parameters)
-    classes = _decode_classes(record["classes"]) if estimator is KernelClassifier else None
+    classes = _decode_classes(record["classes"], memory) if estimator is KernelClassifier else None
+    max_bytes = memory.left
     _check_numbers(arrays, "its learner")
     shape = arrays.get("shape", np.zeros(0))
     outputs = 1 if classes is None else outputs_of(len(classes))
@@ -271,9 +318,9 @@ def _build(record: Record, arrays: Arrays, max_bytes: int) -> Model:
     return model
 
 
-def _known(known: dict[str, Any], name: Any, what: str) -> Any:
+def _known(known: dict[str, Any], name: Any, what: str, first: str = "") -> Any:
     if not isinstance(name, str) or name not in known:
-        raise ModelFileError(f"unknown {what} {name!r}: upgrade kernelstream")
+        raise ModelFileError(f"unknown {what} {name!r}: {first}upgrade kernelstream")
     return known[name]
 
 
@@ -289,18 +336,10 @@ def _check_size(learner: Learner, width: int, outputs: int, max_bytes: int) -> N
     """Refuse a model too large to make, before anything is allocated: a small file can ask for a huge budget."""
     if width < 0:
         raise ModelFileError("its width is negative")
-    name, given = type(learner).__name__, learner.get_params(deep=False)
-    sizes = [int(given[key]) for key in _SIZES if given.get(key) is not None]
-    if not learner.bounded:  # these allocate as they grow; OKS has a few points' room for each candidate
-        sizes = [64 * max(1, len(given.get("bandwidths", ())))]
-    elif name not in _LINEAR:
-        sizes.append(max(sizes, default=0) ** 2 // max(1, width))
-    needed = 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
-    if isinstance(learner, NewtonMixture):
-        needed = learner.needs(width, outputs)
+    needed = learner.needs(width, outputs)
     if needed > max_bytes:
         raise ModelFileError(
-            f"its {name} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"
+            f"its {type(learner).__name__} of {width:,} features may need {needed:,} bytes, more than max_bytes={max_bytes:,}"
         )
 
 
@@ -375,13 +414,17 @@ def _encode_classes(classes: NDArray[Any]) -> Record:
     return {"type": kind if kind in "UO" else classes.dtype.str[1:], "values": values}
 
 
-def _decode_classes(record: Any) -> NDArray[Any]:
+def _decode_classes(record: Any, memory: _Memory) -> NDArray[Any]:
     kind, values = record["type"], record["values"]
     if kind not in ("O", "U", "b1", *(k + size for k in "iuf" for size in "1248")) or kind == "f1":
         raise ModelFileError(f"its classes are of the unknown type {kind!r}")
     wanted = str if kind in "OU" else bool if kind == "b1" else float if kind[0] == "f" else int
     if not isinstance(values, list) or not all(type(value) is wanted for value in values):
         raise ModelFileError(f"its classes are not all of type {wanted.__name__}")
+    size = (
+        4 * max(map(len, values), default=0) if kind == "U" else 8
+    )  # NumPy gives all strings the room of the longest
+    memory.take(2 * size * len(values), "classes")
     classes = np.array(values, object if kind == "O" else kind)
     if classes.tolist() != values or not (classes[1:] > classes[:-1]).all():
         raise ModelFileError("its classes are not sorted, or not what their type can hold")

@@ -2,6 +2,8 @@
 
 A feature missing from a row is 0. A feature never met before was 0 in all rows so far: the model grows by a
 column in which all it has stored is 0. Needs River: ``pip install "kernelstream[river]"``.
+
+Every call that learns succeeds, or raises and leaves the model as it was.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 
 from kernelstream._core import core
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.estimators import _decide, _link, _make_room, _probabilities, _started, _targets
+from kernelstream.estimators import default_learner, started_copy
+from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
 from kernelstream.rows import as_rows
+from kernelstream.transaction import Transaction
 
 try:
     from river import base
@@ -76,12 +80,17 @@ class _RiverModel(base.Estimator):
         values[:, [columns[feature] for feature in X.columns]] = _frame_values(X)
         return as_rows(values), columns
 
-    def _grown(self, columns: Columns, *, regression: bool) -> Learner:
-        """The learner, ready to learn rows with these columns."""
+    def _grown(
+        self, columns: Columns, transaction: Transaction, rows: int | None, *, regression: bool
+    ) -> Learner:
+        """The learner, ready to learn rows with these columns; ``rows``: how many, None if classes are to be admitted."""
         if self._learner is None:
-            self._learner = _started(self.learner, len(columns), 1, regression=regression)
+            self._learner = started_copy(self.learner, len(columns), 1, regression=regression)
         elif len(columns) > len(self._columns):
+            transaction.keep(self._learner)
             self._learner.widen(len(columns))
+        else:
+            transaction.keep(self._learner, rows)
         self._columns = columns
         return self._learner
 
@@ -135,7 +144,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         """Learn a row of features `x` with the target `y`, counted `w` times."""
         rows, columns = self._row(x)
         targets, weights = np.array([_number(y, "the target")]), _weights(w, 1)
-        self._grown(columns, regression=True).run(rows, targets, weights)
+        self._learn(rows, columns, targets, weights)
 
     def predict_one(self, x: Row, **kwargs: Any) -> float:
         """The value predicted for `x`; 0 before anything was learnt."""
@@ -148,7 +157,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         _same_length(rows, targets)
         weights = _weights(w, rows.n)
         if rows.n:
-            self._grown(columns, regression=True).run(rows, targets, weights)
+            self._learn(rows, columns, targets, weights)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """The values predicted for the rows of a frame; 0 before anything was learnt."""
@@ -156,6 +165,10 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
 
         values = self._score(*self._rows(X))[:, 0] if self._learner else np.zeros(len(X))
         return pd.Series(values, index=X.index)
+
+    def _learn(self, rows: Any, columns: Columns, targets: Array, weights: Array | None) -> None:
+        with Transaction(self) as transaction:
+            self._grown(columns, transaction, rows.n, regression=True).run(rows, targets, weights)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -208,6 +221,10 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return getattr(self.learner, "multiclass", True)
 
+    @property
+    def _link(self) -> str | None:
+        return link_of(self.learner or default_learner())
+
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn a row of features `x` with the label `y`, counted `w` times."""
         rows, columns = self._row(x)
@@ -217,14 +234,14 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         """The label predicted for `x`; None before anything was learnt."""
         if not self._labels:
             return None
-        return self._labels[_decide(self._score_one(x), len(self._labels))[0]]
+        return self._labels[codes_of_scores(self._score_one(x), len(self._labels))[0]]
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """The probability of each class known; needs the logistic loss."""
         self._need_probabilities()
         if not self._labels:
             return {}
-        chances = _probabilities(self._score_one(x), len(self._labels), _link(self.learner))
+        chances = probabilities(self._score_one(x), len(self._labels), self._link)
         return dict(zip(self._labels, chances[0].tolist(), strict=True))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
@@ -242,33 +259,37 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
         if not self._labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
-        codes = _decide(self._score(*self._rows(X)), len(self._labels))
+        codes = codes_of_scores(self._score(*self._rows(X)), len(self._labels))
         return pd.Series([self._labels[code] for code in codes], index=X.index)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The probabilities of the classes known, one column a class; needs the logistic loss."""
+        """The probabilities of the classes known, one column per class; needs the logistic loss."""
         import pandas as pd
 
         self._need_probabilities()
         if not self._labels:
             return pd.DataFrame(index=X.index)
-        chances = _probabilities(self._score(*self._rows(X)), len(self._labels), _link(self.learner))
+        chances = probabilities(self._score(*self._rows(X)), len(self._labels), self._link)
         return pd.DataFrame(chances, index=X.index, columns=self._labels)
 
     def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
-        arrivals: dict[Any, int] = {}
+        first_rows: dict[Any, int] = {}
         for row, label in enumerate(labels):
             if label not in self._target_of:
-                arrivals.setdefault(label, row)
-        if arrivals:
-            _check_labels(arrivals, self._labels)
-        learner = self._grown(columns, regression=False)
-        start = 0
-        for label, row in arrivals.items():  # the rows before are learnt by a model that does not know it
-            self._run(learner, rows, labels, weights, start, row)
-            self._admit(learner, label)
-            start = row
-        self._run(learner, rows, labels, weights, start, rows.n)
+                first_rows.setdefault(label, row)
+        if first_rows:
+            _check_labels(first_rows, self._labels)
+        with Transaction(self) as transaction:
+            learner = self._grown(columns, transaction, None if first_rows else rows.n, regression=False)
+            start = 0
+            for (
+                label,
+                row,
+            ) in first_rows.items():  # the rows before are learnt by a model that does not know it
+                self._run(learner, rows, labels, weights, start, row)
+                self._admit(learner, label)
+                start = row
+            self._run(learner, rows, labels, weights, start, rows.n)
 
     def _run(
         self, learner: Learner, rows: Any, labels: list[Any], weights: Array | None, start: int, stop: int
@@ -288,13 +309,13 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         if isinstance(label, (np.bool_, np.number, np.str_)):
             label = label.item()
         place = bisect_left(self._labels, label)
-        _make_room(learner, len(self._labels), place)
-        self._labels.insert(place, label)
-        targets = _targets(np.arange(len(self._labels)), len(self._labels)).tolist()
+        add_class(learner, len(self._labels), place)
+        self._labels = [*self._labels[:place], label, *self._labels[place:]]
+        targets = targets_of(np.arange(len(self._labels)), len(self._labels)).tolist()
         self._target_of = dict(zip(self._labels, targets, strict=True))
 
     def _need_probabilities(self) -> None:
-        if not _link(self.learner):
+        if not self._link:
             raise NotImplementedError(
                 "probabilities need a learner with the logistic loss, such as NOGD(loss='logistic')"
             )

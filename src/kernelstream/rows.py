@@ -1,4 +1,4 @@
-"""From arrays and CSR matrices to the core's view of a chunk, without copying what is contiguous already."""
+"""From arrays and CSR matrices to the core's view of a chunk and back, without copying what is contiguous already."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream._core import core
 
-__all__ = ["as_rows", "check_finite", "checked_rows"]
+__all__ = ["as_arrays", "as_rows", "check_finite", "checked_rows"]
+
+_ROWS: dict[Any, Any] = {np.dtype(np.float64): core.Rows64, np.dtype(np.float32): core.Rows32}
 
 
 def as_rows(X: Any, dtype: Any = None) -> Any:
     """The core's view of ``X`` (2-D array or SciPy sparse), in ``dtype``, by default float32 if ``X`` is and float64 else.
 
+    What is such a view already stays as it is.
+
     >>> rows = as_rows([[1.0, 0.0], [0.0, 2.0]])
     >>> rows.n, rows.width, rows.sparse
     (2, 2, False)
     """
+    if isinstance(X, core.Rows64 | core.Rows32):
+        return X
     if dtype is None:
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    suffix = "32" if np.dtype(dtype) == np.float32 else "64"
-    kind = getattr(core, "Rows" + suffix)
+    kind = _ROWS[np.dtype(dtype)]
     if scipy.sparse.issparse(X):
         csr = X.tocsr()
         if not csr.has_canonical_format:
@@ -37,6 +42,22 @@ def as_rows(X: Any, dtype: Any = None) -> Any:
             csr.shape[1],
         )
     return kind.dense(np.ascontiguousarray(X, dtype=dtype))
+
+
+def as_arrays(rows: Any) -> Any:
+    """The array or CSR matrix that rows were made of, read only, without a copy of the values.
+
+    >>> as_arrays(as_rows([[1.0, 0.0], [0.0, 2.0]]).part(1, 2)).tolist()
+    [[0.0, 2.0]]
+    """
+    if not rows.sparse:
+        return rows.dense_view()
+    values, indices, starts = rows.csr_view()
+    if len(values) < 2**31:
+        starts = starts.astype(np.int32)  # or SciPy would copy the indices into the type of the starts
+    csr = scipy.sparse.csr_array((values, indices, starts), shape=(rows.n, rows.width), copy=False)
+    csr.has_canonical_format = True  # `as_rows` has seen to it
+    return csr
 
 
 def check_finite(rows: Any, name: str = "X") -> None:

@@ -1,4 +1,4 @@
-"""A run: predict then learn everything a source gives, write predictions, keep checkpoints, and stop when asked."""
+"""A run: predict then learn all rows of a source, write predictions, keep checkpoints, and stop when asked."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.checkpoint import Checkpoint
-from kernelstream.errors import CheckpointError
+from kernelstream.errors import CapacityError, CheckpointError, ScoreOverflowError
 from kernelstream.evaluate import Result
+from kernelstream.files import is_special
 from kernelstream.persistence import Model
 from kernelstream.stream import Source
 
 __all__ = ["EVERY", "Interrupts", "Outcome", "Run", "differences", "fitted_width", "lines"]
 
 EVERY = 100_000
-"""Rows between two checkpoints, unless told otherwise."""
+"""Rows between two checkpoints, by default."""
 
 
 class Outcome(NamedTuple):
@@ -34,7 +35,7 @@ class Outcome(NamedTuple):
     model: Model
     result: Result
     position: Any  # of the source, at the end
-    rows_before: int  # learnt before this run began, by the one it goes on from
+    rows_before: int  # learnt before this run began, by the one that it continues
     bad_rows: int
     first_bad_row: str | None
     interrupted: bool
@@ -44,8 +45,8 @@ class Outcome(NamedTuple):
 class Run:
     """Predict then learn a source to its end.
 
-    With a checkpoint folder, the run goes on where the one before was killed, and ends with the same model and the same
-    predictions, to the bit, as if it had not been. After a run has finished it is not repeated.
+    With a checkpoint folder, the run continues where the one before was killed, and ends with the same model and the same
+    predictions, to the bit, as one that was never killed. A finished run is not repeated.
 
     Args:
         model: a new estimator.
@@ -53,8 +54,8 @@ class Run:
         predictions: a file that gets one line for each row, what was predicted before it was learnt.
         checkpoint: a folder.
         every: rows between two checkpoints.
-        settings: what makes this run what it is; a checkpoint of other settings is refused.
-        told: called with the result so far and the source, at the start and after each chunk.
+        settings: what the outcome depends on; a checkpoint of other settings is refused.
+        on_chunk: called with the result so far and the source, at the start and after each chunk.
     """
 
     model: Model
@@ -63,7 +64,7 @@ class Run:
     checkpoint: str | None = None
     every: int = EVERY
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    told: Callable[[Result, Source], object] = lambda result, source: None
+    on_chunk: Callable[[Result, Source], object] = lambda result, source: None
 
     def __call__(self) -> Outcome:
         """Run to the end of the source or to Ctrl-C, whichever is first."""
@@ -73,7 +74,7 @@ class Run:
             begun = None if folder is None else folder.begin()
             model, position, result, size = self.model, None, Result.of(self.model), None
             if begun is not None:  # and perhaps killed before the first checkpoint
-                self._check_settings(begun["settings"])
+                self._check_settings(begun)
                 position = begun["position"]
             if saved is not None:
                 model, position, result = saved.model, saved.position, Result(**saved.record["result"])
@@ -100,7 +101,7 @@ class Run:
                     folder.save(model, position, **record)
 
             last_saved = before
-            self.told(result, source)
+            self.on_chunk(result, source)
             while True:
                 try:
                     chunk = interrupts.read(source)
@@ -113,31 +114,37 @@ class Run:
                 first = result.rounds == 0
                 if not first:
                     model.widen(X.shape[1])
-                predicted = result.step(model, X, y)
+                try:
+                    predicted = result.step(model, X, y)
+                except (CapacityError, ScoreOverflowError) as error:  # nothing of this chunk is learnt
+                    save()
+                    raise error.moved(result.rounds) from None
                 if written is not None:
                     written.write(lines(predicted, unknown_first=first and result.task == "classification"))
                 position = source.position
                 if result.rounds - last_saved >= self.every:
                     save()
                     last_saved = result.rounds
-                self.told(result, source)
+                self.on_chunk(result, source)
             if not interrupts.asked:
                 position = source.position  # with the bad rows at the very end
             save(finished=not interrupts.asked)
             bad_rows, first_bad = source.bad_rows, source.first_bad_row
             return Outcome(model, result, position, before, bad_rows, first_bad, interrupts.asked)
 
-    def _check_settings(self, before: dict[str, Any]) -> None:
-        found = differences(before, self.settings)
-        if found:
+    def _check_settings(self, begun: dict[str, Any]) -> None:
+        if not isinstance(begun, dict) or not {"settings", "position"} <= begun.keys():
+            raise CheckpointError(f"{self.checkpoint} is not of a run: give another folder")
+        changed = differences(begun["settings"], self.settings)
+        if changed:
             raise CheckpointError(
-                f"the checkpoint in {self.checkpoint} is of another run: {'; '.join(found)}. "
+                f"the checkpoint in {self.checkpoint} is of another run: {'; '.join(changed)}. "
                 "Give the same command, another folder, or delete this one"
             )
 
     def _check_predictions(self, size: int | None) -> int | None:
-        """The length of the predictions that the checkpoint knows of, which must be there."""
-        if self.predictions is not None and size is not None:
+        """The length of the predictions when the checkpoint was written, which must still be there."""
+        if self.predictions is not None and size is not None and not is_special(self.predictions):
             there = os.path.getsize(self.predictions) if os.path.exists(self.predictions) else 0
             if there < size:
                 raise CheckpointError(
@@ -148,7 +155,7 @@ class Run:
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two settings, in words.
+    """How two settings differ, in words.
 
     >>> differences({"seed": 1, "learner": "NOGD"}, {"seed": 2, "learner": "NOGD"})
     ['seed was 1, is 2']
@@ -169,7 +176,7 @@ def lines(predicted: NDArray[Any], *, unknown_first: bool = False) -> bytes:
     b'a\n"b, c"\n'
     """
     values = predicted.tolist()
-    if all(isinstance(value, str | None) for value in values):
+    if predicted.dtype.kind in "OU" and all(isinstance(value, str | None) for value in values):
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([value or ""] for value in values)
         return text.getvalue().encode()
@@ -195,31 +202,37 @@ def fitted_width(X: Any, width: int) -> Any:
 
 
 class _Lines:
-    """A file that lines are added to, first cut to a length; without one it starts empty. What fails names the file."""
+    """A file that lines are added to, first cut to a length; without one it starts empty. Errors name the file."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self._path = path
-        self._file = open(path, "wb" if size is None else "r+b", buffering=0)
-        if size is not None:
-            self._file.truncate(size)
-            self._file.seek(size)
+        self._special = is_special(path)  # a device or a pipe has no length, and cannot be cut
+        with self._naming_the_file():
+            append = size is not None and not self._special
+            self._file = open(path, "r+b" if append else "wb", buffering=0)
+            if append:
+                self._file.truncate(size)
+                self._file.seek(0, os.SEEK_END)
 
     def write(self, text: bytes) -> None:
-        with self._named():
+        with self._naming_the_file():
             while text:  # a disk that fills up takes a part first
                 text = text[self._file.write(text) :]
 
-    def sync(self) -> int:
-        """The length, once everything is on the disk."""
-        with self._named():
+    def sync(self) -> int | None:
+        """The length, once everything is on the disk; None for a device or a pipe."""
+        if self._special:
+            return None
+        with self._naming_the_file():
             os.fsync(self._file.fileno())
         return self._file.tell()
 
     def close(self) -> None:
-        self._file.close()
+        with self._naming_the_file():
+            self._file.close()
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
+    def _naming_the_file(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -229,7 +242,7 @@ class _Lines:
 
 
 class Interrupts:
-    """Ctrl-C ends a wait for rows at once, and learning at the end of the chunk; the second one ends everything."""
+    """Ctrl-C ends a wait for rows at once, and learning at the end of the chunk; a second one ends the process at once."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Collection
 from typing import Any
 
-__all__ = ["check_choice", "check_integer", "check_number"]
+__all__ = ["check_choice", "check_integer", "check_number", "check_seed", "check_step"]
 
 
 def check_number(
@@ -61,3 +61,28 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def check_step(eta: Any, lam: Any) -> None:
+    """A step size and a regularisation that shrinks weights by ``1 - eta lam``.
+
+    >>> check_step(0.5, 3.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: eta * lam must be below 1, got 1.5: every step would flip the model
+    """
+    check_number("eta", eta, low=0, open_low=True)
+    check_number("lam", lam, low=0)
+    if eta * lam >= 1:
+        raise ValueError(f"eta * lam must be below 1, got {eta * lam:g}: every step would flip the model")
+
+
+def check_seed(seed: Any) -> None:
+    """A seed.
+
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: seed must be a whole number >= 0 and <= 18446744073709551615, got -1
+    """
+    check_integer("seed", seed, low=0, high=2**64 - 1)

@@ -14,11 +14,11 @@ from oracles import kernels as oracles
 LEVELS = levels()
 CORES = {level: importlib.import_module(f"kernelstream._core_{level}") for level in LEVELS}
 SIZES = [0, 1, 7, 8, 9, 16, 17, 63, 64, 65]
-KERNELS = {  # name, gamma, offset, degree
-    "gaussian": (0.3, 0.0, 1),
-    "laplacian": (0.2, 0.0, 1),
-    "polynomial": (0.1, 0.7, 3),
-    "linear": (1.0, 0.0, 1),
+KERNELS: dict[str, dict[str, Any]] = {
+    "gaussian": {"gamma": 0.3},
+    "laplacian": {"gamma": 0.2},
+    "polynomial": {"gamma": 0.1, "offset": 0.7, "degree": 3},
+    "linear": {},
 }
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 each_bits = pytest.mark.parametrize("bits", [64, 32])
@@ -46,13 +46,11 @@ def csr(core, X, bits=64):
 
 
 def oracle(kernel):
-    gamma, offset, degree = KERNELS[kernel]
-    return {
-        "gaussian": lambda: oracles.gaussian(gamma),
-        "laplacian": lambda: oracles.laplacian(gamma),
-        "polynomial": lambda: oracles.polynomial(gamma, offset, degree),
-        "linear": oracles.linear,
-    }[kernel]()
+    return getattr(oracles, kernel)(*KERNELS[kernel].values())
+
+
+def kernel_of(core, kernel):
+    return core.Kernel(kernel, **KERNELS.get(kernel, {}))
 
 
 def matrix(n, d, seed=0, density=1.0):
@@ -76,14 +74,14 @@ def test_kernel_matrix(core, kernel, bits):
             for m in SIZES:
                 for make in (dense, csr):
                     got = core.kernel_matrix(
-                        make(core, X[:n], bits), dense(core, Y[:m], bits), kernel, *KERNELS[kernel], False
+                        make(core, X[:n], bits), dense(core, Y[:m], bits), kernel_of(core, kernel)
                     )
                     assert got.shape == (n, m)
                     assert got.dtype == dtype_of(bits)
                     np.testing.assert_allclose(got / scale, want[:n, :m] / scale, **tight)
-        got = core.kernel_matrix(csr(core, X, bits), csr(core, X, bits), kernel, *KERNELS[kernel], False)
+        got = core.kernel_matrix(csr(core, X, bits), csr(core, X, bits), kernel_of(core, kernel))
         np.testing.assert_allclose(
-            core.kernel_diagonal(csr(core, X, bits), kernel, *KERNELS[kernel]) / scale,
+            core.kernel_diagonal(csr(core, X, bits), kernel_of(core, kernel)) / scale,
             np.diag(got) / scale,
             **tight,
         )
@@ -92,7 +90,7 @@ def test_kernel_matrix(core, kernel, bits):
 @each_kernel
 def test_no_columns(core, kernel):
     rows = dense(core, np.zeros((9, 0)))
-    got = core.kernel_matrix(rows, rows, kernel, *KERNELS[kernel], False)
+    got = core.kernel_matrix(rows, rows, kernel_of(core, kernel))
     assert (got == {"polynomial": 0.7**3, "linear": 0.0}.get(kernel, 1.0)).all()
 
 
@@ -100,12 +98,10 @@ def test_no_columns(core, kernel):
 def test_the_grouping_of_rows_changes_no_bit(core, kernel):
     X, Y = matrix(65, 13), matrix(65, 13, 1)
     for make in (dense, csr):
-        whole = core.kernel_matrix(make(core, X), dense(core, Y), kernel, *KERNELS[kernel], False)
+        whole = core.kernel_matrix(make(core, X), dense(core, Y), kernel_of(core, kernel))
         for n in (1, 2, 3, 5, 8, 64):
             for m in (1, 8, 9, 65):
-                part = core.kernel_matrix(
-                    make(core, X[:n]), dense(core, Y[:m]), kernel, *KERNELS[kernel], False
-                )
+                part = core.kernel_matrix(make(core, X[:n]), dense(core, Y[:m]), kernel_of(core, kernel))
                 assert part.tobytes() == np.ascontiguousarray(whole[:n, :m]).tobytes()
 
 
@@ -115,16 +111,14 @@ def test_the_exponential(core, bits, low, tolerance):
     dtype = dtype_of(bits)
     u = np.concatenate([np.linspace(0, -low, 5001), np.logspace(-20, np.log10(-low), 3000)]).astype(dtype)
     got = core.kernel_matrix(
-        dense(core, u[:, None], bits), dense(core, [[0.0]], bits), "laplacian", 1.0, 0.0, 1, False
+        dense(core, u[:, None], bits), dense(core, [[0.0]], bits), core.Kernel("laplacian")
     )[:, 0]
     want = np.exp(-u.astype(np.longdouble))
     assert (np.abs(got - want) <= tolerance * want).all()
     assert got[0] == 1.0
     assert (got <= 1.0).all()
     far = np.array([[800.0], [1e10], [1e30], [np.finfo(dtype).max]], dtype)
-    beyond = core.kernel_matrix(
-        dense(core, far, bits), dense(core, [[0.0]], bits), "gaussian", 1.0, 0.0, 1, False
-    )
+    beyond = core.kernel_matrix(dense(core, far, bits), dense(core, [[0.0]], bits), core.Kernel("gaussian"))
     assert (beyond >= 0).all()
     assert (beyond < (1e-300 if bits == 64 else 1e-37)).all()
 
@@ -136,12 +130,12 @@ def test_nan_stays_nan(core, kernel, bits):
     X[3, 2] = X[11, 4] = np.nan
     for make in (dense, csr):
         got = core.kernel_matrix(
-            make(core, X, bits), dense(core, matrix(9, 5, 1), bits), kernel, *KERNELS[kernel], False
+            make(core, X, bits), dense(core, matrix(9, 5, 1), bits), kernel_of(core, kernel)
         )
         assert np.isnan(got[[3, 11]]).all()
         assert np.isfinite(np.delete(got, [3, 11], axis=0)).all()
         got = core.kernel_matrix(
-            dense(core, matrix(9, 5, 1), bits), make(core, X, bits), kernel, *KERNELS[kernel], False
+            dense(core, matrix(9, 5, 1), bits), make(core, X, bits), kernel_of(core, kernel)
         )
         assert np.isnan(got[:, [3, 11]]).all()
         assert np.isfinite(np.delete(got, [3, 11], axis=1)).all()
@@ -165,14 +159,8 @@ def test_first_not_finite(core, bits):
 
 
 def fourier(core, W, bits=64, **options):
-    options = {
-        "outputs": 1,
-        "regression": False,
-        "loss": "hinge",
-        "loss_width": 0.0,
-        "eta": 0.1,
-        "lam": 0.0,
-    } | options
+    step = {"loss": core.Loss("hinge"), "eta": 0.1, "lam": 0.0}
+    options = {"outputs": 1, "regression": False} | step | options
     return getattr(core, f"Mapped{bits}").fourier(np.ascontiguousarray(W, dtype_of(bits)), **options)
 
 
@@ -208,34 +196,34 @@ def test_features_check_the_width(core):
 
 # ---- rules ----
 
-STEP = {"eta": 0.2, "lam": 0.02}
+STEP = {"loss": "logistic", "eta": 0.2, "lam": 0.02}
+BOGD = STEP | {"clip": 1.0}
+PA = {"grows": True, "budget": 300, "C": 0.7, "epsilon": 0.0}
 RULES: dict[str, dict[str, Any]] = {
     "perceptron": {},
     "perceptron grown": {"grows": True, "budget": 300},
     "forgetron": {},
     "projectron": {"eta": 0.3},
     "projectron++": {"eta": 0.3},
-    "passive-aggressive PA": {"grows": True, "budget": 300, "variant": "PA"},
-    "passive-aggressive PA-I": {"grows": True, "budget": 300, "variant": "PA-I"},
-    "passive-aggressive PA-II": {"grows": True, "budget": 300, "variant": "PA-II"},
-    "bpa-s": {},
+    "passive-aggressive PA": PA | {"variant": "PA"},
+    "passive-aggressive PA-I": PA | {"variant": "PA-I"},
+    "passive-aggressive PA-II": PA | {"variant": "PA-II"},
+    "bpa-s": {"C": 0.7},
     "kogd": STEP | {"grows": True, "budget": 300},
     "truncated-kogd": STEP,
-    "bogd uniform": STEP | {"variant": "uniform"},
-    "bogd nonuniform": STEP | {"variant": "nonuniform"},
-    "bogd smallest": STEP | {"variant": "smallest"},
+    "bogd uniform": BOGD | {"removal": "uniform"},
+    "bogd nonuniform": BOGD | {"removal": "nonuniform"},
+    "bogd smallest": BOGD | {"removal": "smallest"},
 }
 
 
 def expansion(core, rule, bits=64, width=5, outputs=1, kernel="gaussian", function=None, **options):
-    gamma, offset, degree = KERNELS.get(kernel, (1.0, 0.0, 1))
-    made = {
-        "width": width, "outputs": outputs, "regression": False, "kernel": kernel, "gamma": gamma,
-        "offset": offset, "degree": degree, "function": function, "budget": 13, "grows": False,
-        "loss": "logistic", "loss_width": 0.0, "eta": 0.0, "lam": 0.0, "C": 0.7, "clip": 1.0, "variant": "",
-        "seed": 4,
-    }  # fmt: skip
-    return getattr(core, f"Expansion{bits}")(rule.split()[0], **(made | RULES.get(rule, {}) | options))
+    how = core.Kernel("callable", function=function) if kernel == "callable" else kernel_of(core, kernel)
+    shape = {"width": width, "outputs": outputs, "regression": False, "budget": 13, "seed": 4, "kernel": how}
+    options = shape | RULES.get(rule, {}) | options
+    if "loss" in options:
+        options["loss"] = core.Loss(options["loss"])
+    return getattr(core, f"Expansion{bits}")(rule.split()[0], **options)
 
 
 def stream(outputs, n=150, d=5):
@@ -244,9 +232,9 @@ def stream(outputs, n=150, d=5):
     return X, np.where(signal > 0.5, 1.0, -1.0) if outputs == 1 else np.digitize(signal, [0, 1]).astype(float)
 
 
-def run(model, rows, targets, outputs, *more, weights=None, start=0):
+def run(model, rows, targets, outputs, weights=None, start=0):
     scores = np.zeros((rows.n, outputs))
-    return scores, model.run(rows, start, targets, weights, scores, *more)
+    return scores, model.run(rows, start, targets, weights, scores)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -259,8 +247,8 @@ def test_levels_agree(rule, outputs, make):
     made = []
     for core in CORES.values():
         model = expansion(core, rule, outputs=outputs)
-        scores, ran = run(model, make(core, X), y, outputs, False, weights=weights)
-        assert ran == (len(y), "done")
+        scores, ran = run(model, make(core, X), y, outputs, weights=weights)
+        assert ran == (len(y), core.Stop.done)
         made.append(np.vstack([scores, model.score(dense(core, X))]))
     assert np.abs(made[0]).max() > 0.1
     for other in made[1:]:
@@ -272,18 +260,14 @@ def test_levels_agree_for_maps_and_linear_models():
     for loss in ("hinge", "squared_hinge", "logistic", "squared"):
         made = []
         for core in CORES.values():
-            options = {
-                "outputs": 3,
-                "regression": False,
-                "loss": loss,
-                "loss_width": 0.0,
-                "eta": 0.05,
-                "lam": 0.01,
-            }
+            step = {"loss": core.Loss(loss), "eta": 0.05, "lam": 0.01}
+            options = {"outputs": 3, "regression": False} | step
             landmarks = core.Mapped64.landmarks(
-                dense(core, matrix(11, 5, 9)), matrix(4, 11, 8), kernel="laplacian", gamma=0.2, offset=0.0,
-                degree=1, function=None, **options,
-            )  # fmt: skip
+                dense(core, matrix(11, 5, 9)),
+                matrix(4, 11, 8),
+                kernel=kernel_of(core, "laplacian"),
+                **options,
+            )
             linear = core.Linear64(width=5, outputs=3, regression=False, epsilon=0.1, C=0.5, variant="PA-II")
             models = [fourier(core, matrix(5, 21, 7), **options), landmarks, linear]
             made.append(np.hstack([run(model, dense(core, X), y, 3)[0] for model in models]))
@@ -299,8 +283,8 @@ def test_rows_one_by_one(core, rule, bits):
     for make in (dense, csr):
         rows = make(core, X, bits)
         whole, single = expansion(core, rule, bits, outputs=3), expansion(core, rule, bits, outputs=3)
-        want = [run(single, rows.part(i, i + 1), y[i : i + 1], 3, False)[0] for i in range(len(y))]
-        assert run(whole, rows, y, 3, False)[0].tobytes() == np.concatenate(want).tobytes()
+        want = [run(single, rows.part(i, i + 1), y[i : i + 1], 3)[0] for i in range(len(y))]
+        assert run(whole, rows, y, 3)[0].tobytes() == np.concatenate(want).tobytes()
         for name, array in whole.state().items():
             assert array.tobytes() == single.state()[name].tobytes()
 
@@ -311,29 +295,25 @@ def test_restored_models_go_on(core, rule, bits):
     """Also with more points than the first allocation of a store that grows."""
     X, y = stream(1)
     model = expansion(core, rule, bits)
-    run(model, dense(core, X, bits), y, 1, False)
-    state = model.state()
-    points = dense(core, state.pop("points"), bits)
+    run(model, dense(core, X, bits), y, 1)
     twin = expansion(core, rule, bits)
-    twin.restore(points, **state)
+    twin.restore(model.state())
     assert twin.count == model.count
     rows = dense(core, X[::-1], bits)
     assert twin.score(rows).tobytes() == model.score(rows).tobytes()
-    assert run(twin, rows, y, 1, False)[0].tobytes() == run(model, rows, y, 1, False)[0].tobytes()
+    assert run(twin, rows, y, 1)[0].tobytes() == run(model, rows, y, 1)[0].tobytes()
 
 
 def test_a_store_that_grows_beyond_its_first_allocation(core):
     X, y = stream(1)
     model = expansion(core, "kogd")
-    run(model, dense(core, X), y, 1, False)
+    run(model, dense(core, X), y, 1)
     assert model.count == 150
-    state = model.state()
-    points = dense(core, state.pop("points"))
     twin = expansion(core, "kogd")
-    twin.restore(points, **state)
+    twin.restore(model.state())
     assert (twin.score(dense(core, X)) == model.score(dense(core, X))).all()
     with pytest.raises(ValueError, match="fit"):
-        expansion(core, "kogd", budget=149).restore(points, **state)
+        expansion(core, "kogd", budget=149).restore(model.state())
 
 
 # ---- NewtonMixture ----
@@ -369,8 +349,8 @@ def run_mixture(core, model, rows, targets, weights, step):
         )
         scores[at : at + done] = part[:done]
         at += done
-        assert why in ("done", "due")
-        assert bool(model.due) == (why == "due")
+        assert why in (core.Stop.done, core.Stop.due)
+        assert bool(model.due) == (why == core.Stop.due)
         for memory in model.due:
             rebuild(core, model, memory)
     return scores
@@ -516,7 +496,7 @@ def test_wrong_shapes_are_refused(core):
     X, y = stream(3)
     rows, narrow = dense(core, X), dense(core, X[:, :4])
     linear = core.Linear64(width=5, outputs=3, regression=False, epsilon=0.1, C=0.5, variant="PA")
-    for model, more in ((expansion(core, "bpa-s", outputs=3), (False,)), (linear, ())):
+    for model in (expansion(core, "bpa-s", outputs=3), linear):
         good = np.zeros((150, 3))
         for bad_rows, targets, weights, scores in [
             (narrow, y, None, good),
@@ -525,17 +505,17 @@ def test_wrong_shapes_are_refused(core):
             (rows, y, None, np.zeros((149, 3))),
             (rows, y, None, np.zeros((150, 2))),
         ]:
-            with pytest.raises(ValueError, match=r"columns|one entry a row"):
-                model.run(bad_rows, 0, targets, weights, scores, *more)
-        with pytest.raises(ValueError, match="one entry a row"):
-            model.run(rows, -1, y, None, good, *more)
+            with pytest.raises(ValueError, match=r"columns|one entry per row"):
+                model.run(bad_rows, 0, targets, weights, scores)
+        with pytest.raises(ValueError, match="one entry per row"):
+            model.run(rows, -1, y, None, good)
         with pytest.raises(ValueError, match="columns"):
             model.score(narrow)
         for bad in (-1.0, 3.0, np.nan, np.inf, 1e300):
             targets = y.copy()
             targets[77] = bad
             with pytest.raises(ValueError, match="class index"):
-                model.run(rows, 0, targets, None, good, *more)
+                model.run(rows, 0, targets, None, good)
         assert (model.score(rows) == 0).all()
 
 
@@ -543,33 +523,37 @@ def test_a_state_of_another_shape_is_refused(core):
     X, y = stream(1)
     for rule in ("bpa-s", "projectron"):
         model = expansion(core, rule)
-        run(model, dense(core, X), y, 1, False)
+        run(model, dense(core, X), y, 1)
         state = model.state()
-        points = state.pop("points")
+        points = state["points"]
         before = model.score(dense(core, X))
         changes = [{k: np.zeros([s + 1 for s in v.shape], v.dtype)} for k, v in state.items()]
         changes += [{k: np.zeros([max(s - 1, 0) for s in v.shape], v.dtype)} for k, v in state.items()]
         changes += [{"weights": np.zeros((len(points), 2))}]
         changes += [{"inverse": None if rule == "projectron" else np.zeros((len(points), len(points)))}]
+        changes += [{"points": np.zeros(shape)} for shape in ((14, 5), (len(points), 4), (0, 5))]
+        changes += [{"unknown": np.zeros(3)}]
         for change in changes:
             with pytest.raises(ValueError, match="fit"):
-                model.restore(dense(core, points), **(state | change))
-        for shape in ((14, 5), (len(points), 4), (0, 5)):
+                model.restore(state | change)
+        for name in state:
             with pytest.raises(ValueError, match="fit"):
-                model.restore(dense(core, np.zeros(shape)), **state)
+                model.restore({other: array for other, array in state.items() if other != name})
         assert (model.score(dense(core, X)) == before).all()
 
 
 def test_weights_of_another_shape_are_refused(core):
     linear = core.Linear64(width=5, outputs=3, regression=False, epsilon=0.1, C=0.5, variant="PA")
-    for model in (linear, fourier(core, np.ones((5, 8)), outputs=3)):
-        kept = model.weights
-        for shape in ((5, 2), (5, 4), (1000, 3)):
-            with pytest.raises(ValueError, match="shape"):
-                model.weights = np.zeros(shape)
-        assert (model.weights == kept).all()
-        kept += 1
-        assert (model.weights == 0).all()
+    mapped = fourier(core, np.ones((5, 8)), outputs=3)
+    for shape in ((5, 2), (5, 4), (1000, 3)):
+        with pytest.raises(ValueError, match="shape"):
+            mapped.weights = np.zeros(shape)
+        for model in (linear, mapped):
+            with pytest.raises(ValueError, match="fit"):
+                model.restore({"weights": np.zeros(shape)})
+            assert (model.state()["weights"] == 0).all()
+    mapped.weights[:] = 1  # a copy
+    assert (mapped.weights == 0).all()
 
 
 def test_settings_are_checked(core):
@@ -583,14 +567,27 @@ def test_settings_are_checked(core):
     with pytest.raises(ValueError, match="unknown loss"):
         expansion(core, "kogd", loss="cubic")
     with pytest.raises(ValueError, match="columns"):
-        core.kernel_matrix(
-            dense(core, np.ones((2, 3))), dense(core, np.ones((2, 4))), "linear", 1.0, 0.0, 1, False
-        )
-    with pytest.raises(ValueError, match="one column a landmark"):
+        core.kernel_matrix(dense(core, np.ones((2, 3))), dense(core, np.ones((2, 4))), core.Kernel("linear"))
+    with pytest.raises(ValueError, match="one column per landmark"):
         core.Mapped64.landmarks(
-            dense(core, matrix(11, 5)), matrix(4, 10), kernel="linear", gamma=1.0, offset=0.0, degree=1,
-            function=None, outputs=1, regression=False, loss="hinge", loss_width=0.0, eta=0.1, lam=0.0,
+            dense(core, matrix(11, 5)), matrix(4, 10), kernel=core.Kernel("linear"), outputs=1, regression=False,
+            loss=core.Loss("hinge"), eta=0.1, lam=0.0,
         )  # fmt: skip
+    for options, message in (
+        ({"C": 1.0, "eta": 0.1}, "no option 'eta'"),
+        ({}, "needs the option 'C'"),
+        ({"C": "1"}, "'C' has the wrong type"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            core.Expansion64(
+                "bpa-s",
+                width=2,
+                outputs=1,
+                regression=False,
+                budget=3,
+                kernel=core.Kernel("linear"),
+                **options,
+            )
 
 
 # ---- kernels in Python ----
@@ -606,10 +603,10 @@ def test_a_python_kernel(core, rule, bits):
     X, y = stream(1)
     for make in (dense, csr):
         rows = make(core, X, bits)
-        ours = run(expansion(core, rule, bits), rows, y, 1, False)[0]
-        theirs = run(
-            expansion(core, rule, bits, kernel="callable", function=gaussian_in_numpy), rows, y, 1, False
-        )[0]
+        ours = run(expansion(core, rule, bits), rows, y, 1)[0]
+        theirs = run(expansion(core, rule, bits, kernel="callable", function=gaussian_in_numpy), rows, y, 1)[
+            0
+        ]
         if bits == 64:
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
         else:
@@ -628,7 +625,7 @@ def test_a_python_kernel(core, rule, bits):
 def test_a_python_kernel_that_does_not_do_its_job(core, function, error):
     X, y = stream(1)
     with pytest.raises(error):
-        run(expansion(core, "kogd", kernel="callable", function=function), dense(core, X), y, 1, False)
+        run(expansion(core, "kogd", kernel="callable", function=function), dense(core, X), y, 1)
 
 
 def test_a_python_kernel_that_raises(core):
@@ -645,7 +642,7 @@ def test_a_python_kernel_that_raises(core):
     X, y = stream(1)
     rows = dense(core, X)
     model = expansion(core, "kogd", kernel="callable", function=function)
-    run(model, dense(core, X[:40]), y[:40], 1, False)
+    run(model, dense(core, X[:40]), y[:40], 1)
     want = model.score(rows)
     fails = calls + 30
     with pytest.raises(KeyError):
@@ -659,26 +656,95 @@ def test_a_python_kernel_that_raises(core):
 def test_why_a_run_ends(core):
     X, y = stream(1)
     rows = dense(core, X)
-    assert run(expansion(core, "truncated-kogd"), rows, y, 1, True)[1] == (13, "full")
-    assert run(expansion(core, "kogd", budget=13), rows, y, 1, False)[1] == (13, "full")
-    assert run(expansion(core, "truncated-kogd"), rows, y, 1, False)[1] == (150, "done")
-    assert run(expansion(core, "truncated-kogd"), rows, y, 1, False, start=150)[1] == (150, "done")
+    assert run(expansion(core, "truncated-kogd", stops_when_full=True), rows, y, 1)[1] == (13, core.Stop.full)
+    assert run(expansion(core, "kogd", budget=13), rows, y, 1)[1] == (13, core.Stop.full)
+    assert run(expansion(core, "truncated-kogd"), rows, y, 1)[1] == (150, core.Stop.done)
+    assert run(expansion(core, "truncated-kogd"), rows, y, 1, start=150)[1] == (150, core.Stop.done)
     X[[40, 60]] = 1e200
     rows = dense(core, X)
     model = expansion(core, "truncated-kogd", kernel="linear", budget=100)
-    scores, ran = run(model, rows, y, 1, False)
-    assert ran == (60, "not finite")
+    scores, ran = run(model, rows, y, 1)
+    assert ran == (60, core.Stop.not_finite)
     assert np.isfinite(scores[:60]).all()
     assert not np.isfinite(scores[60])
     before = expansion(core, "truncated-kogd", kernel="linear", budget=100)
-    run(before, rows.part(0, 60), y[:60], 1, False)
+    run(before, rows.part(0, 60), y[:60], 1)
     assert all(array.tobytes() == before.state()[name].tobytes() for name, array in model.state().items())
 
 
 def test_losses(core):
-    got = core.loss_values("hinge", 0.0, np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    got = core.Loss("hinge").values(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
     assert got.tolist() == [[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]
     with pytest.raises(ValueError, match="differ in length"):
-        core.loss_values("hinge", 0.0, np.zeros(2), np.zeros(3))
+        core.Loss("hinge").values(np.zeros(2), np.zeros(3))
     with pytest.raises(ValueError, match="unknown loss"):
-        core.loss_values("zero-one", 0.0, np.zeros(2), np.zeros(2))
+        core.Loss("zero-one")
+
+
+# ---- copies and views ----
+
+
+@each_bits
+@pytest.mark.parametrize("rule", RULES)
+def test_a_clone_is_a_model_of_its_own(core, rule, bits):
+    X, y = stream(3)
+    rows = dense(core, X, bits)
+    model = expansion(core, rule, bits, outputs=3)
+    run(model, rows.part(0, 70), y[:70], 3)
+    twin, before = model.clone(), model.state()
+    rest = [run(m, rows.part(70, 150), y[70:], 3)[0].tobytes() for m in (twin, model)]
+    assert rest[0] == rest[1]
+    model.restore(before)
+    assert run(model, rows.part(70, 150), y[70:], 3)[0].tobytes() == rest[0]
+    assert all(array.tobytes() == twin.state()[name].tobytes() for name, array in model.state().items())
+
+
+@each_bits
+def test_clones_of_maps(core, bits):
+    X, y = stream(1)
+    rows = dense(core, X, bits)
+    step = {"outputs": 1, "regression": False, "loss": core.Loss("hinge"), "eta": 0.1, "lam": 0.0}
+    points, dtype = dense(core, X[:9], bits), dtype_of(bits)
+    for name in ("Mapped", "Adaptive"):
+        kind = getattr(core, f"{name}{bits}")
+        landmarks = kind.landmarks(
+            points, matrix(4, 9).astype(dtype), kernel=kernel_of(core, "laplacian"), **step
+        )
+        for model in (landmarks, fourier(core, matrix(5, 9), bits)):
+            run(model, rows, y, 1)
+            twin = model.clone()
+            before = twin.score(rows)
+            run(model, rows, -y, 1)
+            assert twin.score(rows).tobytes() == before.tobytes()
+            run(twin, rows, -y, 1)
+            assert twin.weights.tobytes() == model.weights.tobytes()
+
+
+@each_bits
+def test_views_copy_nothing(core, bits):
+    X = matrix(20, 4, density=0.5).astype(dtype_of(bits))
+    rows = dense(core, X, bits)
+    view = rows.part(5, 9).dense_view()
+    assert view.tobytes() == X[5:9].tobytes()
+    assert not view.flags.writeable
+    rows_of_x = getattr(core, f"Rows{bits}").dense(X)
+    X[6, 1] = 7
+    assert rows_of_x.part(5, 9).dense_view()[1, 1] == 7
+    sparse = csr(core, X, bits)
+    values, indices, indptr = sparse.part(5, 9).csr_view()
+    again = getattr(core, f"Rows{bits}").csr(values, indices, indptr, 4)
+    del sparse
+    assert (again.array() == X[5:9]).all()
+    with pytest.raises(ValueError, match="csr_view"):
+        again.dense_view()
+    with pytest.raises(ValueError, match="dense_view"):
+        rows.csr_view()
+
+
+def test_places_are_copied(core):
+    """Where the numbers of CSR rows stand cannot be changed from outside any more."""
+    arrays = csr_arrays(core)
+    rows = core.Rows64.csr(**arrays)
+    arrays["indices"][:] = 2**31 - 1
+    arrays["starts"][:] = 2**62
+    assert rows.array().tolist() == [[1, 0, 2], [0, 3, 0]]

@@ -7,6 +7,9 @@ A long run by hand, in a build with the sanitizers:
 import array
 import os
 import random
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,7 +116,8 @@ def ends_by_hand(text, delimiter):
                 i += 1
             elif c == b'"':
                 inside = False
-        elif c == b"\n":
+        elif c == b"\n" or (delimiter and c == b"\r"):
+            i += delimiter != b"" and text[i : i + 2] == b"\r\n"
             ends.append(i + 1)
             field_start = True
         else:
@@ -130,8 +134,61 @@ def test_records_of_damaged_text_end_where_they_should(delimiter):
         text = mutated(generator)
         expected = ends_by_hand(PADDING + text, delimiter)
         most = generator.choice([1, 2, 1000])
-        assert _text.record_ends(held(text), 0, most, delimiter.decode()).tolist() == expected[:most]
-        assert _text.record_ends(held(text), len(PADDING), 1000, delimiter.decode()).tolist() == expected[1:]
+        name = delimiter.decode()
+        assert _text.record_ends(held(text), 0, most, name, True).tolist() == expected[:most]
+        assert _text.record_ends(held(text), len(PADDING), 1000, name, True).tolist() == expected[1:]
+        open_end = delimiter and text.endswith(b"\r") and expected[-1] == len(PADDING + text)
+        assert (
+            _text.record_ends(held(text), 0, 1000, name, False).tolist()
+            == expected[: -1 if open_end else None]
+        )
     for start in (-1, len(PADDING) + len(text) + 1):
         with pytest.raises(ValueError, match="outside the text"):
-            _text.record_ends(held(text), start, 1, "")
+            _text.record_ends(held(text), start, 1, "", True)
+
+
+def test_arguments_that_would_read_outside_the_text_are_refused():
+    roles, places = np.array([1], np.uint8), np.array([0], np.int32)
+    for ends in ([5], [2, 2], [0], [3, 1]):
+        with pytest.raises(ValueError, match="records must end in the text"):
+            _text.parse_json(b"1,2\n", np.array(ends), LARGEST, "", 0, [], [])
+        with pytest.raises(ValueError, match="records must end in the text"):
+            _text.parse_csv(b"1,2\n", np.array(ends), ",", roles, places, 1, 0, LARGEST, 0)
+    for place, numbers in ((1, 1), (-1, 1), (0, 0)):
+        with pytest.raises(ValueError, match="a place lies outside the columns"):
+            _text.parse_csv(
+                b"1\n", np.array([2]), ",", roles, np.array([place], np.int32), numbers, 0, LARGEST, 0
+            )
+    with pytest.raises(ValueError, match="one character"):
+        _text.parse_csv(b"1\n", np.array([2]), "", roles, places, 1, 0, LARGEST, 0)
+
+
+def test_the_fuzzer_finds_nothing_in_its_corpus(tmp_path):
+    """A short run of tests/fuzz/fuzz_text.cpp: with clang's libFuzzer for some seconds, else its corpus alone."""
+    folder = Path(__file__).parents[1] / "fuzz"
+    source, program = str(folder / "fuzz_text.cpp"), str(tmp_path / "fuzz_text")
+    include = f"-I{folder.parents[1] / 'src/core/text'}"
+    sanitize = "address,undefined"
+    if clang := shutil.which("clang++"):
+        flags = ["-std=c++17", "-g", "-O1", "-fno-sanitize-recover=undefined", include, source, "-o", program]
+        if (
+            subprocess.run([clang, f"-fsanitize=fuzzer,{sanitize}", *flags], capture_output=True).returncode
+            == 0
+        ):
+            seconds = os.environ.get("KERNELSTREAM_FUZZ_SECONDS", "5")
+            (tmp_path / "new").mkdir()
+            command = [
+                program,
+                f"-max_total_time={seconds}",
+                "-max_len=2048",
+                f"-dict={folder / 'text.dict'}",
+            ]
+            command += [str(tmp_path / "new"), str(folder / "corpus")]
+            subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+            return
+    if not (compiler := shutil.which("c++")):
+        pytest.skip("no C++ compiler")
+    subprocess.run([compiler, "-std=c++17", "-DKS_REPLAY", include, source, "-o", program], check=True)
+    inputs = sorted(map(str, (folder / "corpus").iterdir()))
+    done = subprocess.run([program, *inputs], check=True, capture_output=True, text=True)
+    assert done.stdout == f"{len(inputs)} inputs\n"

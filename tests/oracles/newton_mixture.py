@@ -72,11 +72,33 @@ class Newton:
             h = weight * max(p * (1 - p), 1e-4)
             self.W[:, 0] += v * weight * a
         else:
-            p = softmax(f)
-            truth = np.arange(len(f)) == int(y)
-            h = weight * max(float(p[int(y)] * (1 - p[int(y)])), 0.02)
-            self.W += np.outer(v, weight * (truth - p) / (1 + h * s))
+            steps = min(math.ceil(weight), 64) if weight > 1 else 1
+            for _ in range(steps):  # a heavy row is so many rows
+                self.softmax_step(x, int(y), weight / steps)
+            return
         self.P = self.P - h / (1 + h * s) * np.outer(v, v)
+
+    def softmax_step(self, x: Array, y: int, weight: float) -> None:
+        """One Newton step of several classes."""
+        p, v = softmax(self.score(x)), self.P @ x
+        s = float(x @ v)
+        h = weight * max(float(p[y] * (1 - p[y])), 0.02)
+        self.W += np.outer(v, weight * ((np.arange(len(p)) == y) - p) / (1 + h * s))
+        self.P = self.P - h / (1 + h * s) * np.outer(v, v)
+
+
+def scaling(X: Array) -> tuple[Array, Array, float]:
+    """Centre and scale of each feature, and how many vary."""
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    moves = deviation > 1e-6 * np.abs(mean)
+    scale = np.ones(X.shape[1])
+    for d in range(X.shape[1]):
+        if moves[d]:
+            scale[d] = 1 / deviation[d]
+        elif mean[d] != 0:
+            scale[d] = 1 / abs(mean[d])
+    mostly = np.array([np.sum(column != 0) > len(X) / 2 for column in X.T])
+    return np.where(mostly, mean, 0.0), scale, max(1.0, float(moves.sum()))
 
 
 def columns(y: float, outputs: int) -> Array:
@@ -163,7 +185,29 @@ class Aggregate:
         self.start = self.STACK_PRIOR * np.diag([*np.ones(experts - 1), last])
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
-        self.noise, self.rounds = 1.0, 0
+        self.noise, self.rounds, self.outliers = 1.0, 0, 0.0
+        self.usual_error, self.first_errors = 1.0, list[float]()
+
+    def bounded(self, z: Array, y: float) -> float:
+        """The target that is learnt: not too far from the forecast, unless the last ones were too."""
+        forecast, reach = float(self.forecast(z)[0]), 5 * self.usual_error
+        miss = abs(y - forecast)
+        side = math.copysign(1, y - forecast) if self.rounds >= 8 and miss > reach else 0
+        if self.rounds < 64:
+            self.first_errors.append(miss)
+            self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
+        else:
+            rate = max(1 / (self.rounds + 1), 1e-3)
+            self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * min(miss, reach) ** 2)
+        self.usual_error = max(self.usual_error, 1e-6)
+        self.outliers = 0.9 * self.outliers + 0.1 * side
+        return forecast + side * reach if side and abs(self.outliers) < 0.25 else y
+
+    def rescale(self, factor: float) -> None:
+        """Another unit of the targets."""
+        self.noise = max(self.noise * factor**2, 1e-12)
+        self.usual_error = max(self.usual_error * factor, 1e-6)
+        self.first_errors = [factor * error for error in self.first_errors]
 
     def candidates(self, z: Array) -> Array:
         """Probabilities or values of every candidate; z: experts x classes."""
@@ -185,30 +229,37 @@ class Aggregate:
         return -np.log(np.maximum(forecasts[:, int(y)], self.LEAST_LIKELIHOOD))
 
     def learn(self, z: Array, y: float, weight: float) -> None:
-        """y: the class's number or the target. No row counts for more than one."""
-        weight = min(weight, 1.0)
-        forecast, forecasts = self.forecast(z), self.candidates(z)
-        likelihood = np.exp(-weight * self.losses(z, y))
+        """y: the class's number or the target."""
+        forecast, losses = self.forecast(z), self.losses(z, y)
+        likelihood = np.exp(-weight * (losses - losses.min()))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
         self.shares = (1 - self.SHARED) * self.shares + self.SHARED * self.start_shares
         for i, keep in enumerate(self.KEEP):
+            before = self.candidates(z)[self.E + i]  # the forecast made before anything was forgotten
             self.P[i] = keep * self.P[i] + (1 - keep) * self.start
             self.stacks[i] = self.mean + math.sqrt(keep) * (self.stacks[i] - self.mean)
-            p = forecasts[self.E + i]
-            if self.regression:
-                g, h = z[:, 0], weight / self.noise
-                most = 3 * math.sqrt(self.noise)
-                slope = h * min(max(y - p[0], -most), most)
-            else:
-                right = min(max(p[int(y)], 1e-6), 1 - 1e-6)
-                g, h, slope = z[:, int(y)] - z @ p, weight * right / (1 - right), weight
-            v = self.P[i] @ g
-            self.stacks[i] = self.stacks[i] + slope * v / (1 + h * (g @ v))
-            self.P[i] = self.P[i] - h * np.outer(v, v) / (1 + h * (g @ v))
+            steps = min(math.ceil(weight), 64) if weight > 1 and not self.regression else 1
+            for step in range(steps):
+                self.stack_step(
+                    i, z, y, weight / steps, before if step == 0 else self.candidates(z)[self.E + i]
+                )
         if self.regression:
             self.rounds += 1
             self.noise += ((y - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
             self.noise = max(self.noise, 1e-12)
+
+    def stack_step(self, i: int, z: Array, y: float, weight: float, p: Array) -> None:
+        """One Newton step of a stack from its forecast p."""
+        if self.regression:
+            g, h = z[:, 0], weight / self.noise
+            most = 3 * math.sqrt(self.noise)
+            slope = h * min(max(y - p[0], -most), most)
+        else:
+            right = min(max(p[int(y)], 1e-6), 1 - 1e-6)
+            g, h, slope = z[:, int(y)] - z @ p, weight * right / (1 - right), weight
+        v = self.P[i] @ g
+        self.stacks[i] = self.stacks[i] + slope * v / (1 + h * (g @ v))
+        self.P[i] = self.P[i] - h * np.outer(v, v) / (1 + h * (g @ v))
 
 
 class Labels:
@@ -234,9 +285,9 @@ class Labels:
         if self.last is not None:
             self.repeats[self.last] *= 0.998
             self.changes[self.last] *= 0.998
-            (self.repeats if y == self.last else self.changes)[self.last] += min(weight, 1.0)
+            (self.repeats if y == self.last else self.changes)[self.last] += weight
         self.frequency *= 0.998
-        self.frequency[y] += min(weight, 1.0)
+        self.frequency[y] += weight
         self.last = y
 
 
@@ -301,6 +352,7 @@ class NewtonMixture(Learner):
         self.recent = Memory(np.zeros(width), np.zeros(width))
         self.target_centre, self.target_spread = 0.0, 1.0
         self.kept: Kept = []
+        self.weights = np.zeros(0)  # of all rows
         self.learnt = self.lasting_age = self.cusum_age = self.recent_age = 0
         self.next_rebuild: float = 2
         self.cusum = self.coverage_start = self.coverage = 0.0
@@ -433,7 +485,9 @@ class NewtonMixture(Learner):
             k = np.exp(-memory.gamma * np.sum(apart**2, axis=1))
             slope = W[self.budget + 1 :] - 2 * memory.gamma * (apart * k[:, None]).T @ beta
             square += np.sum(slope**2, axis=1)
-        return (0.02 + 0.98 * np.sqrt(square / square.max())) ** 1.5 if square.max() > 0 else np.ones(self.width)
+        return (
+            (0.02 + 0.98 * np.sqrt(square / square.max())) ** 1.5 if square.max() > 0 else np.ones(self.width)
+        )
 
     def refill(self, kept: Kept) -> None:
         """The local memory anew from the rows kept."""
@@ -448,7 +502,11 @@ class NewtonMixture(Learner):
 
     def rescale_local(self) -> None:
         """Relevances by what has been learnt since; the rows kept are moved."""
-        if self.local is None or self.lasting_age not in (4 * self.capacity, 16 * self.capacity, 64 * self.capacity):
+        if self.local is None or self.lasting_age not in (
+            4 * self.capacity,
+            16 * self.capacity,
+            64 * self.capacity,
+        ):
             return
         rows, before = self.local.rows, self.local.relevance
         self.local.relevance = self.relevance(np.array([x for x, _, _ in self.kept]))
@@ -490,9 +548,21 @@ class NewtonMixture(Learner):
         """A target as the experts see it."""
         return (y - self.target_centre) / self.target_spread if self.regression else y
 
+    def relative(self, weight: float) -> float:
+        """A weight in units in which the last weights count as their effective number of rows."""
+        recency = 0.999 ** np.arange(len(self.weights))[::-1]
+        return weight * float(recency @ self.weights) / float(recency @ self.weights**2)
+
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
-        w = min(w, 1e6)
+        w = min(max(w, 1e-100), 1e6)
         target, logits = self.standard(y), self.logits(x)
+        if self.regression:
+            bounded = self.aggregate.bounded(logits, target)
+            if bounded != target:
+                target, y = bounded, bounded * self.target_spread + self.target_centre
+        self.weights = np.append(self.weights, w)
+        self.kept = [*self.kept, (x, y, w)][-self.capacity :]
+        w = self.relative(w)
         label = target if self.regression or self.outputs > 1 else float(y > 0)
         losses = self.aggregate.losses(logits, label)
         share = float(np.sum(self.recent.phi(x, self.budget) ** 2))
@@ -508,7 +578,6 @@ class NewtonMixture(Learner):
             self.last_target = target
         else:
             self.labels.learn(int(label), w)
-        self.kept = [*self.kept, (x, y, w)][-self.capacity :]
         self.learnt += 1
         self.lasting_age += 1
         due = set()
@@ -541,7 +610,8 @@ class NewtonMixture(Learner):
 
     def standardise(self) -> None:
         """The scale of the targets from the rows kept."""
-        targets = np.array([y for _, y, _ in self.kept[-self.lasting_age :]])
+        targets = self.without_outliers()
+        self.kept = [(x, y, w) for (x, _, w), y in zip(self.kept, targets, strict=True)]
         before, last = self.target_spread, self.last_target * self.target_spread + self.target_centre
         self.target_centre, self.target_spread = float(targets.mean()), float(targets.std())
         if self.target_spread <= 1e-12 * abs(self.target_centre):
@@ -551,28 +621,45 @@ class NewtonMixture(Learner):
             self.aggregate, self.local_aggregate = Aggregate(6, True), Aggregate(3, True, local=True)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):
-                aggregate.noise = max(aggregate.noise * (before / self.target_spread) ** 2, 1e-12)
+                aggregate.rescale(before / self.target_spread)
         self.last_target = self.standard(last)
+
+    def without_outliers(self) -> Array:
+        """The targets of the rows kept; outliers moved towards what all other rows say, ten times at most."""
+        X, y = np.array([x for x, _, _ in self.kept]), np.array([y for _, y, _ in self.kept])
+        n = len(y)
+        if n < 16:
+            return y
+        centre, scale, varying = scaling(X)
+        Z = soft_clip((X - centre) * scale)
+        Z -= Z.mean(axis=0)
+        squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+        unit = 1 / np.median(squares[squares > 0]) if squares.any() else 0.0
+        K = np.exp(-unit * squares) + Z @ Z.T / varying + 1
+        for _ in range(10):
+            errors = np.zeros(n)
+            for i in range(n):
+                others = np.arange(n) != i
+                centred = y - np.median(y)
+                A = K[np.ix_(others, others)] + 0.1 * np.eye(n - 1)
+                errors[i] = centred[i] - K[i, others] @ np.linalg.solve(A, centred[others])
+            reach = 5 * float(np.quantile(np.abs(errors), 0.8))
+            far = np.abs(errors) > reach
+            if not far.any() or far.mean() > 0.04:
+                break
+            y = np.where(far, y - errors + np.sign(errors) * reach, y)
+        return y
 
     def rebuild(self, which: str) -> None:
         """Scaling, landmarks, bandwidth; then the rows kept once more."""
         kept = self.kept[-self.lasting_age :] if which == "lasting" else self.kept
+        kept = [(x, y, self.relative(w)) for x, y, w in kept]
         X = np.array([x for x, _, _ in kept])
         n = len(X)
-        mean, deviation = X.mean(axis=0), X.std(axis=0)
-        moves = deviation > 1e-6 * np.abs(mean)
-        scale = np.ones(self.width)
-        for d in range(self.width):
-            if moves[d]:
-                scale[d] = 1 / deviation[d]
-            elif mean[d] != 0:
-                scale[d] = 1 / abs(mean[d])
-        mostly = np.array([np.sum(column != 0) > n / 2 for column in X.T])
-        centre = np.where(mostly, mean, 0.0)
+        centre, scale, varying = scaling(X)
         landmarks = soft_clip((X - centre) * scale)[np.linspace(0, n - 1, min(n, self.budget)).astype(int)]
         squares = np.sum((landmarks[:, None] - landmarks[None]) ** 2, axis=2)
         unit = 1 / np.median(squares[squares > 0]) if squares.any() else 1.0
-        varying = max(1.0, float(moves.sum()))
         tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
         late = kept
         if (

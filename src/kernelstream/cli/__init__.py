@@ -1,9 +1,13 @@
 """The command line: parses, calls, prints."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from kernelstream.cli.arguments import UsageError, parse
+if TYPE_CHECKING:
+    import click
 
 __all__ = ["main"]
 
@@ -16,15 +20,22 @@ def main(argv: list[str] | None = None) -> int:
         kernelstream ...
         0
     """
-    try:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
-        from kernelstream.cli import commands
+    import click
 
-        code: int = getattr(commands, arguments.command)(arguments)
+    from kernelstream.cli.group import kernelstream
+
+    try:
+        if instruction := os.environ.get("_KERNELSTREAM_COMPLETE"):  # a shell asks how to complete a word
+            from click.shell_completion import shell_complete
+
+            return shell_complete(kernelstream, {}, "kernelstream", "_KERNELSTREAM_COMPLETE", instruction)
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        with kernelstream.make_context("kernelstream", arguments) as context:
+            code: int | None = kernelstream.invoke(context)
         sys.stdout.flush()
-        return code
-    except SystemExit as stop:  # argparse after --help and --version
-        return int(stop.code or 0)
+        return code or 0
+    except click.exceptions.Exit as end:  # after --help and --version
+        return end.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as in `kernelstream run | head -1`
@@ -32,14 +43,14 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except Exception as error:
         # A message of ours speaks for itself; anything else is clearer with its type.
-        ours = isinstance(error, UsageError | ValueError | OSError) or type(error).__module__.startswith(
-            "kernelstream"
-        )
-        _tell(_message(error, ours))
+        ours = isinstance(error, click.ClickException | ValueError | OSError) or type(
+            error
+        ).__module__.startswith("kernelstream")
+        _print_error(_message(error, ours))
         return 2 if ours else 1
 
 
-def _tell(message: str) -> None:
+def _print_error(message: str) -> None:
     if not sys.stderr.isatty():
         print(f"kernelstream: error: {message}", file=sys.stderr)
         return
@@ -50,7 +61,26 @@ def _tell(message: str) -> None:
 
 
 def _message(error: Exception, ours: bool) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, OSError) and error.strerror:  # without "[Errno 28]"
-        text = " ".join(error.strerror.split()) + (f": {error.filename}" if error.filename else "")
+    import click
+
+    text = str(error)
+    if isinstance(error, click.ClickException):
+        text = _usage_message(error)
+    elif isinstance(error, OSError) and error.strerror:  # without "[Errno 28]"
+        text = error.strerror + (f": {error.filename}" if error.filename else "")
+    text = " ".join(text.split())
     return text if ours else f"{type(error).__name__}: {text}"
+
+
+def _usage_message(error: click.ClickException) -> str:
+    """What click says of a wrong command, with what would be right."""
+    import click
+
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        from kernelstream.stream.catalogue import did_you_mean
+
+        options = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
+        return f"unknown option {error.option_name}; {did_you_mean(error.option_name, options)}"
+    return f"{error.format_message().rstrip('.')} (see {error.ctx.command_path} --help)"

@@ -1,13 +1,37 @@
-"""What the command line understands. Light: `--help` and completion import nothing of the library but its names."""
+"""Parts of the command line that several commands share: kinds of values, groups of options, the layout of help.
 
-import argparse
+Light: help and completion import nothing of the library.
+"""
+
+from __future__ import annotations
+
 import ast
 import contextlib
 import re
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["EXIT_CODES", "ROWS", "UsageError", "make_parser", "parse"]
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "EXIT_CODES",
+    "ROWS",
+    "Command",
+    "UsageError",
+    "columns",
+    "count",
+    "data_folder",
+    "learner_names",
+    "output_options",
+    "overwrite_option",
+    "process_count",
+    "reading_options",
+    "setting",
+    "settings_option",
+]
 
 ROWS = 100_000
 """Rows that are taken from a built-in stream, which has no end of its own."""
@@ -15,324 +39,259 @@ ROWS = 100_000
 EXIT_CODES = """\
 exit codes:
   0    done
-  1    a failure that is ours to mend: please report it
-  2    an error, told in one line: a wrong command, a file that is not there, a bad row, a full disk ...
+  1    a defect of kernelstream: please report it
+  2    an error, explained in one line: a wrong command, a file that is not there, a bad row, a full disk ...
   130  stopped by Ctrl-C, after the result so far (and a checkpoint, if asked for)
 """
 
-_EXAMPLES = {
-    "": """\
-examples:
-  kernelstream run                                     a built-in stream, to see it work
-  kernelstream run clicks.csv.gz --target clicked      a file; the model that needs no tuning
-  zcat logs/*.gz | kernelstream run - --format libsvm --save model.safetensors
-  kernelstream compare a9a --learners NOGD,BOGD,SkeGD  one pass, many learners
-  kernelstream predict model.safetensors new.csv > predictions.txt
-""",
-    "run": """\
-examples:
-  kernelstream run                                                      a built-in stream
-  kernelstream run train.csv.gz --target price --task regression        the column to predict, a real number
-  kernelstream run a9a --learner BOGD --set budget=200 --set kernel__gamma=0.05
-  kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
-  kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command goes on
-  zcat logs.gz | kernelstream run - --format jsonl --target label --on-bad-row quarantine=bad.jsonl
-""",
-    "compare": """\
-examples:
-  kernelstream compare --learners NOGD,BOGD,KernelPA --rows 20000
-  kernelstream compare a9a --learners NOGD,SkeGD,NOLANA --set budget=100 --set SkeGD.eta=0.1 --curve curves.png
-""",
-    "predict": """\
-examples:
-  kernelstream predict model.safetensors new.libsvm > predictions.txt
-  zcat new.csv.gz | kernelstream predict model.safetensors - --format csv --drop id --output predictions.txt
-""",
-    "inspect": "examples:\n  kernelstream inspect model.safetensors\n  kernelstream inspect model.safetensors --json\n",
-    "learners": "examples:\n  kernelstream learners\n  kernelstream learners NOGD\n",
-    "data": """\
-examples:
-  kernelstream data list
-  kernelstream data get a9a ijcnn1
-  kernelstream data get all --data sets
-""",
-    "reproduce": """\
-examples:
-  kernelstream reproduce --quick                       a small version of everything
-  kernelstream reproduce skegd-table3                  one table, 20 permutations
-  kernelstream reproduce --data ~/benchmarks           everything; stop and go on as you like
-""",
-    "completion": """\
-to switch it on:
-  bash   eval "$(kernelstream completion bash)"        in ~/.bashrc
-  zsh    eval "$(kernelstream completion zsh)"         in ~/.zshrc
-  fish   kernelstream completion fish | source         in ~/.config/fish/config.fish
-""",
-}
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class UsageError(Exception):
+class UsageError(click.ClickException):
     """The command line asks for something that does not exist; the message says what would be right."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+class Command(click.Command):
+    """A command whose help shows options by group and the examples as they were written."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those of a group under its name."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                groups.setdefault(getattr(parameter, "group", "Options"), []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples and the exit codes."""
+        formatter.write(f"\n{self.epilog or ''}\n{EXIT_CODES}")
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
-    """The arguments, checked; `command` is the name of the function of `kernelstream.cli.commands` that does it."""
-    parser = make_parser()
-    with _suggestions(parser, argv):
-        return parser.parse_args(argv)
+class _GroupedOption(click.Option):
+    """An option that help shows under the name of a group."""
+
+    def __init__(self, *arguments: Any, group: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.group = group
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    parser = _Parser(
-        "kernelstream",
-        description="Learn kernel machines from endless data streams.",
-        epilog=f"{_EXAMPLES['']}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several decorators as one, applied so that the first one's option comes first in help."""
 
-    def command(name: str, help: str, description: str | None = None) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=help,
-            description=description or help[0].upper() + help[1:] + ".",
-            epilog=f"{_EXAMPLES[name]}\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        made.set_defaults(command=name)
-        return made
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
 
-    run = command(
-        "run",
-        "learn a stream: predict each row, then learn it, and report",
-        "Predict each row of a stream, then learn it, and report how that went.",
-    )
-    _sources(run, "*")
-    run.add_argument(
-        "--learner", metavar="NAME", help="see `kernelstream learners` (default: the best one, untuned)"
-    )
-    _model(run)
-    run.add_argument("--save", metavar="MODEL", help="write the model to this file at the end")
-    run.add_argument(
-        "--predictions", metavar="FILE", help="write what was predicted for each row, one a line"
-    )
-    run.add_argument(
-        "--checkpoint", metavar="DIR", help="keep checkpoints in this folder, and go on from the last one"
-    )
-    run.add_argument(
-        "--every", type=_count, metavar="N", help="rows between two checkpoints (default: 100000)"
-    )
-    _output(run)
-
-    compare = command("compare", "learn a stream with several learners in one pass, and rank them")
-    _sources(compare, "*")
-    compare.add_argument("--learners", required=True, metavar="A,B,C", help="names, with commas between them")
-    _model(compare)
-    _output(compare)
-
-    predict = command(
-        "predict",
-        "predict the rows of a source with a saved model",
-        "Predict the rows of a source with a saved model, one prediction a line. Labels in the source are not looked at.",
-    )
-    predict.add_argument("model", metavar="MODEL", help="a file that `run --save` or `model.save` wrote")
-    _sources(predict, "+", labelled=False)
-    predict.add_argument("--output", metavar="FILE", help="write there (default: standard output)")
-
-    inspect = command("inspect", "show what a model file holds")
-    inspect.add_argument("model", metavar="MODEL")
-    inspect.add_argument("--json", action="store_true", help="as one JSON object")
-
-    learners = command("learners", "list the learners, or explain one")
-    learners.add_argument("name", nargs="?", metavar="NAME", help="a learner to explain")
-
-    data = command(
-        "data",
-        "list the data sets that have names, or fetch some",
-        "List the data sets that have names and where their files are, or fetch some from the public collections.",
-    )
-    data.add_argument("action", choices=["list", "get"])
-    data.add_argument("names", nargs="*", metavar="NAME", help="data sets, or all")
-    _data_folder(data)
-
-    reproduce = command(
-        "reproduce",
-        "run the papers' experiments and write a report",
-        "Run the papers' experiments by their own protocols and write a report: ours beside theirs. What is done "
-        "is kept as it goes; the same command goes on where it was stopped.",
-    )
-    reproduce.add_argument(
-        "experiments",
-        nargs="*",
-        metavar="NAME",
-        help="such as skegd-table3, or a whole paper: skegd, nolana, okssil, kons (default: everything)",
-    )
-    reproduce.add_argument(
-        "--quick", action="store_true", help="few permutations of short prefixes: some minutes"
-    )
-    _data_folder(reproduce)
-    reproduce.add_argument(
-        "--out", metavar="DIR", help="results and report (default: reproduction, or reproduction-quick)"
-    )
-    reproduce.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="processes (default: one for each core)"
-    )
-
-    completion = command("completion", "print a script that completes this command in a shell")
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
-
-    return parser
+    return decorate
 
 
-def _sources(parser: argparse.ArgumentParser, nargs: str, *, labelled: bool = True) -> None:
-    """Where rows come from, and how they are read."""
-    parser.add_argument(
-        "sources",
-        nargs=nargs,
-        metavar="SOURCE",
-        help="files (LIBSVM, CSV, TSV, JSON lines, Parquet, Arrow, NumPy; plain, gz, xz, zst), - for standard input, or the "
-        "name of a data set or built-in stream" + (" (default: rings)" if nargs == "*" else ""),
-    )
-    group = parser.add_argument_group("reading")
-    _data_folder(group)
-    group.add_argument(
-        "--format", metavar="NAME", help="of the files (default: told by their names or first bytes)"
-    )
-    if labelled:
-        group.add_argument(
-            "--target", type=_column, metavar="COLUMN", help="the column to predict, by name or number"
-        )
-        group.add_argument(
-            "--task",
-            choices=["classification", "regression"],
-            help="(default: classification, or the data set's own)",
-        )
-    group.add_argument(
-        "--categorical", type=_columns, metavar="A,B", help="columns of categories (default: those of text)"
-    )
-    group.add_argument("--hashed", type=_count, metavar="N", help="hash categories into N features")
-    group.add_argument("--drop", type=_columns, metavar="A,B", help="columns to leave out")
-    group.add_argument(
-        "--header", action=argparse.BooleanOptionalAction, help="whether the first line of CSV has names"
-    )
-    group.add_argument(
-        "--n-features", type=_count, metavar="N", help="width of LIBSVM rows (default: as wide as they come)"
-    )
-    group.add_argument(
-        "--on-bad-row",
-        default="stop",
-        metavar="WHAT",
-        help="stop (the default), skip, or quarantine=FILE, which keeps them there",
-    )
-    group.add_argument(
-        "--rows", type=_count, metavar="N", help=f"rows to read (default: all; of a built-in stream {ROWS:,})"
-    )
-    group.add_argument(
-        "--seed",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="of the stream, the order of a data set, the learner (default: 0)",
-    )
+# ---- values ----
 
 
-def _data_folder(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--data",
-        metavar="DIR",
-        help="the folder of the data sets (default: $KERNELSTREAM_DATA, else the cache folder)",
-    )
+def count(text: str) -> int:
+    """A whole number that is not negative.
 
-
-def _model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="KEY=VALUE",
-        help="a hyper-parameter, such as budget=200 or kernel__gamma=0.5; may be repeated",
-    )
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--curve", metavar="FILE", help="write the error over the rows, as FILE.csv or FILE.png"
-    )
-    parser.add_argument("--quiet", action="store_true", help="only the result, no progress")
-    parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
-
-
-class _Version(argparse.Action):
-    def __call__(self, *_: Any) -> NoReturn:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"kernelstream {version('kernelstream')}")
-        except PackageNotFoundError:
-            print("kernelstream (not installed)")
-        raise SystemExit(0)
-
-
-@contextlib.contextmanager
-def _suggestions(parser: argparse.ArgumentParser, argv: list[str]) -> Iterator[None]:
-    """Add near misses to argparse's errors about unknown commands and options."""
-    try:
-        yield
-    except UsageError as error:
-        from kernelstream.stream.datasets import did_you_mean
-
-        commands = next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        message = str(error)
-        if found := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
-            raise UsageError(f"unknown command {found[1]!r}; {did_you_mean(found[1], commands)}") from None
-        if found := re.match(r"unrecognized arguments: (--?[\w-]+)", message):
-            inside = commands.get(next((word for word in argv if word in commands), ""), parser)
-            options = [option for action in inside._actions for option in action.option_strings]
-            raise UsageError(f"unknown option {found[1]}; {did_you_mean(found[1], options)}") from None
-        raise
-
-
-def _count(text: str) -> int:
-    """A non-negative integer; 1e6 and 1_000_000 are fine."""
+    >>> count("1e6"), count("1_000")
+    (1000000, 1000)
+    """
     with contextlib.suppress(ValueError, OverflowError):
         number = float(text) if "e" in text.lower() else int(text)
         if number >= 0 and number == int(number):
             return int(number)
-    raise argparse.ArgumentTypeError(f"expected a whole number that is not negative, got {text!r}")
+    raise click.BadParameter(f"expected a whole number that is not negative, got {text!r}")
 
 
-def _jobs(text: str) -> int:
-    """A positive number of processes."""
-    number = _count(text)
+def process_count(text: str | int) -> int:
+    """A number of processes: at least 1, or -1 for one per core, which is the default."""
+    number = text if isinstance(text, int) else count(text)
     if number == 0:
-        raise argparse.ArgumentTypeError("expected at least 1")
+        raise click.BadParameter("expected at least 1")
     return number
 
 
-def _column(text: str) -> str | int:
-    """A column by name, or by number if it looks like one."""
+def column(text: str) -> str | int:
+    """A column by name, or by number if it looks like one.
+
+    >>> column("price"), column("-1")
+    ('price', -1)
+    """
     return int(text) if re.fullmatch(r"-?\d+", text) else text
 
 
-def _columns(text: str) -> list[str | int]:
-    return [_column(part) for part in text.split(",") if part]
+def columns(text: str) -> list[str | int]:
+    """Columns with commas between them."""
+    return [column(part) for part in text.split(",") if part]
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def setting(text: str) -> tuple[str, Any]:
+    """A hyper-parameter and its value, a Python literal or else text.
+
+    >>> setting("budget=200"), setting("kernel=Laplacian")
+    (('budget', 200), ('kernel', 'Laplacian'))
+    """
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+        raise click.BadParameter(f"expected KEY=VALUE, got {text!r}")
     try:
         return key.strip(), ast.literal_eval(value.strip())
     except (ValueError, SyntaxError):
         return key.strip(), value
+
+
+# ---- completion ----
+
+
+def learner_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of learners that complete what was typed, also after a comma."""
+    from kernelstream.cli.imports import import_scikit_learn
+
+    import_scikit_learn()
+    from kernelstream.learners import registered
+
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in sorted(registered()) if name.startswith(last)]
+
+
+def format_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of file formats that complete what was typed."""
+    from kernelstream.stream.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def paths(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete names of folders."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
+# ---- groups of options ----
+
+
+_DATA_FOLDER: dict[str, Any] = {
+    "metavar": "DIR",
+    "shell_complete": folders,
+    "help": "The folder of the data sets (default: $KERNELSTREAM_DATA, else the cache folder).",
+}
+data_folder = click.option("--data", **_DATA_FOLDER)
+
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    type=setting,
+    metavar="KEY=VALUE",
+    help="A hyper-parameter, such as budget=200 or kernel__gamma=0.5; may be repeated.",
+)
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace existing files even if they are of another kind."
+)
+
+output_options = stacked(
+    click.option(
+        "--curve",
+        metavar="FILE",
+        shell_complete=paths,
+        help="Write the error over the rows, as FILE.csv or FILE.png.",
+    ),
+    overwrite_option,
+    click.option("--quiet", is_flag=True, help="Only the result, no progress."),
+    click.option("--json", "as_json", is_flag=True, help="Only the result, as one JSON object."),
+)
+
+
+def reading_options(*, required: bool = False, labelled: bool = True) -> Callable[[F], F]:
+    """The sources and how their rows are read; the command's help explains what a source is."""
+
+    def option(*names: str, **attributes: Any) -> Callable[[F], F]:
+        return click.option(*names, cls=_GroupedOption, group="Reading", **attributes)
+
+    def explain(function: F) -> F:
+        default = "" if required else " (default: rings)"
+        function.__doc__ = f"""{function.__doc__}
+
+        SOURCE: files (LIBSVM, CSV, TSV, JSON lines, Parquet, Arrow, NumPy; plain, gz, xz, zst), - for standard
+        input, or the name of a data set or built-in stream{default}.
+        """
+        return function
+
+    sources = click.argument(
+        "sources",
+        nargs=-1,
+        required=required,
+        metavar="SOURCE..." if required else "[SOURCE]...",
+        shell_complete=paths,
+    )
+    formats = option(
+        "--format",
+        metavar="NAME",
+        shell_complete=format_names,
+        help="The format of the files (default: by their names or first bytes).",
+    )
+    target = option(
+        "--target", type=column, metavar="COLUMN", help="The column to predict, by name or number."
+    )
+    task = option(
+        "--task",
+        type=click.Choice(["classification", "regression"]),
+        help="(default: classification, or the data set's own)",
+    )
+    categorical = option(
+        "--categorical",
+        type=columns,
+        metavar="A,B",
+        help="Columns of categories (default: those of text).",
+    )
+    hashed = option("--hashed", type=count, metavar="N", help="Hash categories into N features.")
+    drop = option("--drop", type=columns, metavar="A,B", help="Columns to leave out.")
+    header = option("--header/--no-header", default=None, help="Whether the first line of CSV has names.")
+    n_features = option(
+        "--n-features",
+        type=count,
+        metavar="N",
+        help="Width of LIBSVM rows (default: that of the widest so far).",
+    )
+    on_bad_row = option(
+        "--on-bad-row",
+        default="stop",
+        metavar="WHAT",
+        help="stop (the default), skip, or quarantine=FILE, which appends them to a file.",
+    )
+    rows = option(
+        "--rows", type=count, metavar="N", help=f"Rows to read (default: all; of a built-in stream {ROWS:,})."
+    )
+    seed = option(
+        "--seed",
+        type=count,
+        default="0",
+        metavar="N",
+        help="Of the stream, the order of a data set, the learner (default: 0).",
+    )
+    return stacked(
+        sources,
+        option("--data", **_DATA_FOLDER),
+        formats,
+        *((target, task) if labelled else ()),
+        categorical,
+        hashed,
+        drop,
+        header,
+        n_features,
+        on_bad_row,
+        rows,
+        seed,
+        explain,
+    )

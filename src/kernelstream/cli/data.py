@@ -1,34 +1,66 @@
-"""`kernelstream data`: which data sets have names, where their files are, and fetching them."""
+"""`kernelstream data`: lists the data sets that have names, or downloads some."""
 
-import argparse
+from __future__ import annotations
+
 import contextlib
 import sys
 from collections.abc import Iterator
-from urllib.parse import urlparse
+from typing import TYPE_CHECKING
 
-from kernelstream.cli.arguments import UsageError
-from kernelstream.cli.display import size
-from kernelstream.stream.catalogue import DATASETS, Dataset, record_of
-from kernelstream.stream.download import DownloadError, Told
-from kernelstream.stream.files import announce, data_folder, find, get
+import click
+
+from kernelstream.cli.arguments import Command, UsageError, data_folder
+
+if TYPE_CHECKING:
+    from kernelstream.stream.catalogue import Dataset
+    from kernelstream.stream.download import Progress
 
 __all__ = ["data"]
 
 
-def data(arguments: argparse.Namespace) -> int:
-    """List data sets, or fetch them."""
-    names = list(DATASETS) if "all" in arguments.names else list(dict.fromkeys(arguments.names))
-    for name in names:
-        record_of(name)  # which says what would be right
-    if arguments.action == "list":
-        _list(names or list(DATASETS), arguments.data)
+def _complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from kernelstream.stream.catalogue import DATASETS
+
+    return [name for name in ("all", *DATASETS) if name.startswith(incomplete)]
+
+
+@click.command(
+    cls=Command,
+    epilog="""\
+examples:
+  kernelstream data list
+  kernelstream data get a9a ijcnn1
+  kernelstream data get all --data sets
+""",
+)
+@click.argument("action", type=click.Choice(["list", "get"]))
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete_name)
+@data_folder
+def data(action: str, names: tuple[str, ...], data: str | None) -> int:
+    """List the data sets that have names and where their files are, or download some from the public collections.
+
+    If a data set cannot be downloaded, the others still are, and the exit code is 2.
+    """
+    from kernelstream.stream.catalogue import DATASETS, record_of
+
+    chosen = list(DATASETS) if "all" in names else list(dict.fromkeys(names))
+    for name in chosen:
+        record_of(name)  # an unknown name is an error that says what would be right
+    if action == "list":
+        _list(chosen or list(DATASETS), data)
         return 0
-    if not names:
+    if not chosen:
         raise UsageError("data get needs the names of data sets (see `kernelstream data list`), or all")
-    return max(_get(DATASETS[name], arguments.data) for name in names)
+    return max(_get(DATASETS[name], data) for name in chosen)
 
 
 def _list(names: list[str], folder: str | None) -> None:
+    from urllib.parse import urlparse
+
+    from kernelstream.cli.display import size
+    from kernelstream.stream.catalogue import DATASETS
+    from kernelstream.stream.files import data_folder, find
+
     table = [("name", "rows", "features", "task", "size", "from", "file")]
     for record in (DATASETS[name] for name in names):
         path = find(record.name, folder)
@@ -54,13 +86,16 @@ def _list(names: list[str], folder: str | None) -> None:
 
 
 def _get(record: Dataset, folder: str | None) -> int:
-    """Fetch one data set. A failure is told, and does not keep others from being fetched."""
+    """Download one data set; the exit code. An error is printed, so that the next data set is still downloaded."""
+    from kernelstream.stream.download import DownloadError
+    from kernelstream.stream.files import get
+
     if record.shipped:
         print(f"{record.name}: comes with scikit-learn")
         return 0
     try:
-        with _progress(record.name) as told:
-            path = get(record.name, folder, told=told)
+        with _progress(record.name) as progress:
+            path = get(record.name, folder, progress=progress)
     except DownloadError as error:
         print(f"kernelstream: error: {error}", file=sys.stderr)
         return 2
@@ -69,9 +104,11 @@ def _get(record: Dataset, folder: str | None) -> int:
 
 
 @contextlib.contextmanager
-def _progress(name: str) -> Iterator[Told]:
+def _progress(name: str) -> Iterator[Progress]:
     """A bar if standard error is a terminal; elsewhere a line for each address."""
     if not sys.stderr.isatty():
+        from kernelstream.stream.files import announce
+
         yield announce
         return
     from rich.console import Console

@@ -1,31 +1,29 @@
-"""Progress while a run lasts, tables after it, and curves."""
+"""Progress while a run lasts, and tables after it."""
+
+from __future__ import annotations
 
 import contextlib
-import csv
-import importlib.util
-import io
 import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernelstream.cli.arguments import UsageError
-from kernelstream.evaluate import Result
-from kernelstream.persistence import write_atomically
-from kernelstream.stream import Source
+if TYPE_CHECKING:
+    from kernelstream.evaluate import Result
+    from kernelstream.stream import Source
 
-__all__ = ["check_curve", "figures", "print_ranking", "print_table", "progress", "write_curve"]
+    Show = Callable[[Result, Source], object]
+
+__all__ = ["error_text", "figures", "print_ranking", "print_table", "progress", "size"]
 
 WINDOW = 10_000
 """Rows of the window whose error is shown beside that of all rows."""
 
-Tell = Callable[[Result, Source], object]
-
 
 class Watch:
-    """What is worth telling of a run under way: errors, speed, memory, time left."""
+    """The figures of a run under way: errors, speed, memory, time left."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -34,7 +32,7 @@ class Watch:
         self._marks: deque[tuple[int, float]] = deque()  # rows and loss after each chunk of the window
 
     def see(self, result: Result, source: Source) -> None:
-        """Take note; for the first time when the run begins."""
+        """Note the state after a chunk; for the first time when the run begins."""
         if self._share is None:
             self._share, self._rows = source.fraction or 0.0, result.rounds
         self._marks.append((result.rounds, result.loss))
@@ -49,12 +47,12 @@ class Watch:
         speed = (result.rounds - self._rows) / max(time.monotonic() - self._began, 1e-9)
         used = process_memory()
         return (
-            f"{_error(result, result.error)}, last {result.rounds - start:,}: {_percent(result, window)}   "
+            f"{_error(result, result.error)}, last {result.rounds - start:,}: {error_text(result, window)}   "
             f"{speed:,.0f} rows/s" + ("" if used is None else f"   {size(used)}")
         )
 
     def left(self, source: Source) -> str:
-        """The time left, if the end is in sight."""
+        """The time left, if the size of the source is known."""
         share, began = source.fraction, self._share or 0.0
         if share is None or share <= began:
             return ""
@@ -63,16 +61,17 @@ class Watch:
         return f"{hours}:{seconds % 60:02d} left"
 
 
-def _percent(result: Result, error: float) -> str:
+def error_text(result: Result, error: float) -> str:
+    """An error as it is shown: a share of mistakes in per cent, an RMSE as it is."""
     return f"{error:.4g}" if result.task == "regression" else f"{error:.2%}"
 
 
 def _error(result: Result, error: float) -> str:
-    return f"{'RMSE' if result.task == 'regression' else 'error'} {_percent(result, error)}"
+    return f"{'RMSE' if result.task == 'regression' else 'error'} {error_text(result, error)}"
 
 
 def process_memory() -> int | None:
-    """Bytes of this process in memory, where the system says so.
+    """Bytes of this process in memory; None where the system does not say.
 
     >>> process_memory() is None or process_memory() > 1e6
     True
@@ -94,20 +93,20 @@ def size(nbytes: int) -> str:
 
 
 @contextlib.contextmanager
-def progress(show: bool) -> Iterator[Tell]:
+def progress(show: bool) -> Iterator[Show]:
     """A live bar if standard error is a terminal; elsewhere a plain line for every tenth and every 5 seconds."""
     watch = Watch()
     if not show:
         yield lambda result, source: None
     elif not sys.stderr.isatty():
-        told, at = 0.0, time.monotonic()
+        shown, at = 0.0, time.monotonic()  # the share and the time of the last line
 
-        def tell(result: Result, source: Source) -> None:
-            nonlocal told, at
+        def print_line(result: Result, source: Source) -> None:
+            nonlocal shown, at
             share = source.fraction or 0.0
             watch.see(result, source)
-            if share >= told + 0.1 or time.monotonic() > at + 5:
-                told, at = int(share * 10 + 1e-9) / 10, time.monotonic()
+            if share >= shown + 0.1 or time.monotonic() > at + 5:
+                shown, at = int(share * 10 + 1e-9) / 10, time.monotonic()
                 left = watch.left(source) if share < 1 else ""
                 print(
                     f"{result.rounds:>12,} rows   {watch.line(result)}   {left}".rstrip(),
@@ -115,7 +114,7 @@ def progress(show: bool) -> Iterator[Tell]:
                     flush=True,
                 )
 
-        yield tell
+        yield print_line
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -140,7 +139,7 @@ def progress(show: bool) -> Iterator[Tell]:
 
 
 def figures(result: Result, seconds: float | None = None, rows: int | None = None) -> dict[str, Any]:
-    """The figures of a result, by name; `seconds` is the time for `rows` with reading and all."""
+    """The figures of a result, by name; `seconds` is the whole time for `rows`, reading included."""
     if result.task == "regression":
         errors = {"rmse": result.rmse, "rmse_last_tenth": result.recent_error()}
     else:
@@ -196,7 +195,7 @@ def print_table(title: str, record: dict[str, Any]) -> None:
     Console().print(table)
 
 
-def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str, str]) -> None:
+def print_ranking(title: str, ranked: list[tuple[str, Result]], failures: dict[str, str]) -> None:
     """Learners from the best to the worst; those that failed below, with the reason."""
     measure = "RMSE" if ranked and ranked[0][1].task == "regression" else "error"
     heads = ("", "learner", measure, "last 10 %", "µs/row", "model", "error over the rows")
@@ -207,8 +206,8 @@ def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str
         (
             str(place),
             name,
-            _percent(result, result.error),
-            _percent(result, result.recent_error()),
+            error_text(result, result.error),
+            error_text(result, result.recent_error()),
             f"{1e6 * result.seconds / max(result.rounds, 1):.2f}",
             "" if result.nbytes is None else size(result.nbytes),
             spark(curve, top),
@@ -224,8 +223,8 @@ def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str
                 for i, (cell, w) in enumerate(zip(row, widths, strict=True))
             )
             print(f"  {'  '.join(cells)}".rstrip())
-        for name, why in failed.items():
-            print(f"  -  {name} stopped: {why}")
+        for name, reason in failures.items():
+            print(f"  -  {name} stopped: {reason}")
         return
     from rich.console import Console
     from rich.markup import escape
@@ -238,8 +237,8 @@ def print_ranking(title: str, ranked: list[tuple[str, Result]], failed: dict[str
         table.add_row(*row, style="green" if place == 0 else None)
     console = Console()
     console.print(table)
-    for name, why in failed.items():
-        console.print(f"[bold red]{name} stopped:[/] {escape(why)}")
+    for name, reason in failures.items():
+        console.print(f"[bold red]{name} stopped:[/] {escape(reason)}")
 
 
 def spark(values: list[float], top: float, width: int = 24) -> str:
@@ -253,50 +252,3 @@ def spark(values: list[float], top: float, width: int = 24) -> str:
         [values[(i + 1) * len(values) // width - 1] for i in range(width)] if len(values) > width else values
     )
     return "".join(blocks[min(7, max(0, round(8 * value / top) - 1))] for value in picked) if top > 0 else ""
-
-
-# ---- curves ----
-
-
-def check_curve(path: str | None) -> None:
-    """Refuse a curve that could not be written, before the run."""
-    if path is None:
-        return
-    if not path.lower().endswith((".png", ".csv")):
-        raise UsageError(f"--curve {path}: the name must end in .png or .csv")
-    if path.lower().endswith(".png") and importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(
-            "--curve FILE.png needs matplotlib: pip install 'kernelstream[plot]', or give FILE.csv"
-        )
-
-
-def write_curve(path: str, results: dict[str, Result]) -> None:
-    """Errors over the rows of one or several learners, as a picture or as numbers."""
-    if path.lower().endswith(".csv"):
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(["learner", "rows", "error"])
-        for name, result in results.items():
-            out.writerows(
-                (name, n, repr(error)) for n, error in zip(*(c.tolist() for c in result.curve), strict=True)
-            )
-        return write_atomically(path, text.getvalue().encode())
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    for name, result in results.items():
-        axes.plot(*result.curve, label=f"{name}: {_percent(result, result.error)}", linewidth=1.6)
-    regression = any(result.task == "regression" for result in results.values())
-    axes.set(
-        xlabel="rows learnt",
-        ylabel="RMSE so far" if regression else "share of mistakes so far",
-        ylim=(0, None),
-    )
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=120)
-    write_atomically(path, image.getvalue())

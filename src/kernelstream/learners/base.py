@@ -1,12 +1,15 @@
-"""What every learner is: hyper-parameters, fixed-size state, score, run, save and restore.
+"""The contract of a learner: hyper-parameters, a state of named arrays, scores of rows, learning row by row.
 
 A learner sees rows and numbers only. Targets are -1 / +1 (two classes), real numbers (regression) or class indices (three or
-more classes, one output column each); labels and input checks are the estimators' business.
+more classes, one output per class); labels and checks of the input are the estimators' part. docs/writing-a-learner.md
+explains a complete learner line by line, and ``kernelstream.testing.check_learner`` checks one.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import copy
+import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -14,34 +17,64 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kernelstream._core import core
-from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.kernels import Kernel, as_kernel, core_options
-from kernelstream.losses import Loss, as_loss
-from kernelstream.rows import as_rows
-from kernelstream.validate import check_integer, check_number
+from kernelstream.errors import ScoreOverflowError
+from kernelstream.rows import as_arrays, as_rows
 
-__all__ = ["ExpansionLearner", "KernelLearner", "Learner"]
+__all__ = ["Array", "Learner", "State", "state_error"]
 
 Array = NDArray[Any]
 State = dict[str, Array]
 
+#: Hyper-parameters that say how many points or features a state has room for.
+_SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
+#: Values that nothing can change, so that a snapshot need not copy them.
+_CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
 
-class Learner(BaseEstimator):
-    """Base of all learners. Hyper-parameters are the constructor's keywords and are checked there and again at the start."""
 
+class Learner(BaseEstimator, ABC):
+    """Base of all learners; a learner provides ``initial_arrays``, ``score_rows`` and ``learn_row`` (or ``learn_rows``).
+
+    Its constructor has keywords with defaults and stores each under its own name, as scikit-learn wants it. Everything that it
+    learns is in ``self.arrays``, so that copies, pickles, model files, new features and new classes need no code of its own.
+    Rows are given as a C-contiguous array or a ``scipy.sparse.csr_array``, of the precision ``self.dtype``, read only.
+
+    >>> class Mean(Learner):
+    ...     def initial_arrays(self):
+    ...         return {"sums": np.zeros(self.outputs), "count": np.zeros(1)}
+    ...
+    ...     def score_rows(self, X):
+    ...         return np.tile(self.arrays["sums"] / max(1.0, self.arrays["count"][0]), (X.shape[0], 1))
+    ...
+    ...     def learn_row(self, x, target, weight, score):
+    ...         self.arrays["sums"] += weight * self.column_targets(target)
+    ...         self.arrays["count"] += weight
+    >>> from kernelstream import KernelRegressor
+    >>> KernelRegressor(Mean()).fit([[0.0], [1.0]], [4.0, 6.0]).predict([[0.5]]).tolist()
+    [5.0]
+    """
+
+    #: What the learner can do, and whether its memory has a bound.
     classification: ClassVar[bool] = True
     regression: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
     multiclass: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
     #: Share of the score that each of two columns gets when a third class appears: 1 for one-vs-rest, 1/2 for margins.
     pair_share: ClassVar[float] = 1.0
-    #: How scores become probabilities: "softmax", or None if the learner's loss decides (the logistic one does).
+    #: How scores become probabilities: "softmax", "logistic", or None if the learner's loss decides (the logistic one does).
     link: ClassVar[str | None] = None
-    #: Arrays of the state with a feature axis and with an output axis.
-    feature_axes: ClassVar[dict[str, int]] = {}
-    output_axes: ClassVar[dict[str, int]] = {"weights": 1}
+    #: Axis of the features, and of the outputs, in each array that has one; None: seen from ``initial_arrays``.
+    feature_axes: ClassVar[dict[str, int] | None] = None
+    output_axes: ClassVar[dict[str, int] | None] = None
+    #: Names of the arrays in which scores are linear: a new class mixes their outputs. In other arrays with an axis of outputs
+    #: a class keeps its column, and a new one gets that of an untrained model.
+    linear_arrays: ClassVar[tuple[str, ...]] = ("weights",)
+    #: Names of the arrays that hold targets: a new class changes their code.
+    target_arrays: ClassVar[tuple[str, ...]] = ()
+    #: Whether there are arrays of the size budget x budget from the start.
+    quadratic: ClassVar[bool] = False
 
+    #: The state: what ``initial_arrays`` returned, changed by learning.
+    arrays: State
     _width: int
     _outputs: int
     _regression: bool
@@ -50,37 +83,63 @@ class Learner(BaseEstimator):
     # ---- what a learner provides ----
 
     @abstractmethod
+    def initial_arrays(self) -> State:
+        """The arrays of an untrained model for ``self.width``, ``self.outputs``, ``self.is_regression`` and ``self.dtype``.
+
+        An axis of length 0 may grow later; all others keep their length, and every array its type.
+        """
+
+    @abstractmethod
+    def score_rows(self, X: Any) -> Array:
+        """Scores of the rows of ``X``, ``(n, outputs)``; changes nothing."""
+
+    def learn_row(self, x: Any, target: float, weight: float, score: Array) -> None:
+        """Learn one row ``x``, of shape ``(1, width)``, with its target and its weight (above 0).
+
+        ``score`` is the row's score before, of shape ``(outputs,)``. A row whose step leaves an array that is not finite is
+        refused, and undone.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs a method learn_row, or learn_rows")
+
+    def learn_rows(self, X: Any, targets: Array, weights: Any, scores: Array) -> None:
+        """Predict then learn each row in order; writes the score before each into ``scores``, ``(n, outputs)``.
+
+        This default calls ``score_rows`` and ``learn_row``. A learner in need of speed has its own, in which a row of
+        weight 0 is scored but not learnt, and which raises ``self.overflow(row)`` before a step that would not be finite.
+        """
+        for i in range(X.shape[0]):
+            x = X[i : i + 1]
+            scores[i] = self.score_rows(x)[0]
+            if not np.isfinite(scores[i]).all():
+                raise self.overflow(i)
+            if weights[i] > 0:
+                before = {name: array.copy() for name, array in self.arrays.items()}
+                try:
+                    self.learn_row(x, float(targets[i]), float(weights[i]), scores[i])
+                except BaseException:
+                    self.arrays = before
+                    raise
+                if not all(np.isfinite(a).all() for a in self.arrays.values() if a.dtype.kind in "fc"):
+                    self.arrays = before
+                    raise self.overflow(i)
+
     def check(self) -> None:
-        """Raise ``ValueError`` if a hyper-parameter is out of range."""
-
-    @abstractmethod
-    def _build(self) -> None:
-        """Allocate an untrained state for the current width, outputs, task and dtype."""
-
-    @abstractmethod
-    def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
-        """Predict then learn all rows, writing the scores made before each was learnt."""
-
-    @abstractmethod
-    def _score(self, rows: Any) -> Array:
-        """Scores of rows, ``(n, outputs)``."""
-
-    @abstractmethod
-    def _arrays(self) -> State:
-        """The trained state as new arrays."""
-
-    @abstractmethod
-    def _load(self, arrays: State) -> None:
-        """Fill the state just built."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes of model state."""
+        """Raise ``ValueError`` if a hyper-parameter is out of range; called at the start."""
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today; what is one of today stays as it is."""
         return state
+
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes an untrained model takes, computed without making one: a small file can ask for a huge one.
+
+        By default from the hyper-parameters with the names of sizes, such as ``budget`` and ``max_size``.
+        """
+        given = self.get_params(deep=False)
+        sizes = [int(given[key]) for key in _SIZES if given.get(key) is not None] if self.bounded else [64]
+        if self.quadratic:
+            sizes.append(max(sizes, default=0) ** 2 // max(1, width))
+        return 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
 
     # ---- what all share ----
 
@@ -96,13 +155,40 @@ class Learner(BaseEstimator):
 
     @property
     def outputs(self) -> int:
-        """Number of score columns."""
+        """Number of score columns: 1 for two classes and regression, else one per class."""
         return self._outputs
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the targets are real numbers."""
+        return self._regression
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of state and arithmetic."""
         return self._dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of model state."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def column_targets(self, target: float) -> Array:
+        """The target of each output: as given if there is one, else +1 for the class and -1 for the others."""
+        if self._outputs == 1:
+            return np.array([target])
+        columns = np.full(self._outputs, -1.0)
+        columns[int(target)] = 1.0
+        return columns
+
+    @staticmethod
+    def overflow(row: int) -> ScoreOverflowError:
+        """The error for a row whose score, or the step from it, is not finite."""
+        return ScoreOverflowError(
+            "the score of row {row}, or the step from it, is not finite: scale the inputs and targets (StandardScaler) "
+            "or lower the step size",
+            row,
+        )
 
     def start(
         self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
@@ -129,15 +215,17 @@ class Learner(BaseEstimator):
 
     def score(self, rows: Any) -> Array:
         """Scores of the rows, ``(n, outputs)``; nothing is learnt."""
-        scores = self._score(rows)
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            scores = self.score_rows(self._given(as_rows(rows, self._dtype)))
         if not np.isfinite(scores).all():
-            raise _overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
+            raise self.overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
         return scores
 
     def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Predict then learn, row by row; the scores made before each row was learnt."""
+        rows = as_rows(rows, self._dtype)
         scores = np.zeros((rows.n, self._outputs))
-        self._advance(rows, np.ascontiguousarray(targets, np.float64), sample_weight, scores)
+        self._run(rows, np.ascontiguousarray(targets, np.float64), sample_weight, scores)
         return scores
 
     def state(self) -> State:
@@ -151,6 +239,7 @@ class Learner(BaseEstimator):
         if "shape" not in state:
             raise ValueError("not a learner's state: it has no array 'shape'")
         try:
+            state = self.upgrade_state(state)
             width, outputs, regression, itemsize = (int(v) for v in state["shape"])
             self.start(
                 width, outputs, regression=bool(regression), dtype=np.float32 if itemsize == 4 else np.float64
@@ -161,40 +250,118 @@ class Learner(BaseEstimator):
             raise
         return self
 
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that learning may change, kept in memory; ``rollback`` takes it back, once."""
+        parameters = set(self._get_param_names())
+        copies = {id(self.__dict__[name]): self.__dict__[name] for name in parameters & self.__dict__.keys()}
+        kept: dict[str, Any] = {}
+        for name, value in self.__dict__.items():
+            if not isinstance(value, _CONSTANT) and id(value) not in copies:
+                copies[id(value)] = self._copied(value, copies)
+            kept[name] = copies.get(id(value), value)
+        return kept
+
+    def _copied(self, value: Any, copies: dict[int, Any]) -> Any:
+        """A copy of a part of the state; ``copies`` has what is copied already, or need not be, by its id."""
+        return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value, copies)
+
+    def rollback(self, snapshot: dict[str, Any]) -> None:
+        """Undo everything since the snapshot was taken."""
+        self.__dict__ = snapshot
+
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
-        state = self.state()
-        for name, axis in self.feature_axes.items():
+        state, fresh = self.state(), self._fresh(width, self._outputs)
+        for name, axis in self._axes(self.feature_axes, 1, 0).items():
             if name in state:
-                pad = [(0, 0)] * state[name].ndim
-                pad[axis] = (0, width - self._width)
-                state[name] = np.pad(state[name], pad)
+                old = state[name]
+                shape = list(old.shape)
+                shape[axis] = width
+                like_new = fresh.get(name)
+                same = like_new is not None and list(like_new.shape) == shape
+                wide = like_new.copy() if like_new is not None and same else np.zeros(shape, old.dtype)
+                wide[(slice(None),) * (axis % old.ndim) + (slice(0, self._width),)] = old
+                state[name] = wide
         state["shape"][0] = width
         self.restore(state)
 
     def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
         """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
-        state = self.state()
-        for name, axis in self.output_axes.items():
+        state, fresh = self.state(), self._fresh(self._width, mix.shape[1])
+        for name, axis in self._axes(self.output_axes, 0, 1).items():
             if name in state:
-                mixed = np.moveaxis(
-                    np.moveaxis(state[name], axis, -1) @ mix.astype(state[name].dtype), -1, axis
-                )
-                state[name] = np.ascontiguousarray(mixed)
-        if "warmup_targets" in state:
-            state["warmup_targets"] = recode(state["warmup_targets"])
+                columns = np.moveaxis(state[name], axis, -1)
+                if name in self.linear_arrays:
+                    mixed = columns @ mix.astype(columns.dtype)
+                else:
+                    source = np.abs(mix).argmax(axis=0)
+                    is_new = ~mix.any(axis=0)
+                    mixed = columns[..., source]
+                    mixed[..., is_new] = np.moveaxis(fresh[name], axis, -1)[..., is_new]
+                state[name] = np.ascontiguousarray(np.moveaxis(mixed, -1, axis))
+        for name in self.target_arrays:
+            if name in state:
+                state[name] = recode(state[name])
         state["shape"][1] = mix.shape[1]
         self.restore(state)
 
-    def _core_class(self, name: str) -> Any:
-        return getattr(core, name + ("32" if self._dtype.itemsize == 4 else "64"))
+    # ---- how rows and the state reach the methods above; the learners of the compiled core have their own way ----
 
-    def _finished(self, ran: tuple[int, str], first: int = 0) -> int:
-        """The row to go on with after a run of the core; raises if the core refused that row."""
-        row, why = ran
-        if why == "not finite":
-            raise _overflow(first + row)
-        return row
+    def _build(self) -> None:
+        """Make an untrained state for the current width, outputs, task and precision."""
+        self.arrays = {name: np.array(array) for name, array in self.initial_arrays().items()}
+
+    def _given(self, rows: Any) -> Any:
+        """Rows of the core in the form that ``score_rows`` and ``learn_rows`` want."""
+        if rows.width != self._width:
+            raise ValueError(f"rows have {rows.width} columns, the model {self._width}")
+        return as_arrays(rows)
+
+    def _run(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
+        if targets.shape != (rows.n,) or (sample_weight is not None and sample_weight.shape != (rows.n,)):
+            raise ValueError("targets and weights must have one entry per row")
+        if self._outputs > 1 and not ((targets >= 0) & (targets < self._outputs)).all():
+            raise ValueError("class index out of range")
+        weights = np.ones(rows.n) if sample_weight is None else sample_weight
+        with np.errstate(all="ignore"):
+            self.learn_rows(self._given(rows), targets, weights, scores)
+
+    def _arrays(self) -> State:
+        """The trained state as new arrays."""
+        return {name: np.array(array) for name, array in self.arrays.items()}
+
+    def _load(self, arrays: State) -> None:
+        """Fill the state just built."""
+        if arrays.keys() != self.arrays.keys():
+            raise state_error()
+        for name, array in arrays.items():
+            made = self.arrays[name]
+            fits = all(m in (n, 0) for n, m in zip(array.shape, made.shape, strict=False))
+            if array.ndim != made.ndim or array.dtype != made.dtype or not fits:
+                raise state_error()
+            self.arrays[name] = np.array(array)
+
+    def _fresh(self, width: int, outputs: int) -> State:
+        """The arrays of an untrained model of this size."""
+        before = self._width, self._outputs
+        self._width, self._outputs = width, outputs
+        try:
+            return self.initial_arrays()
+        finally:
+            self._width, self._outputs = before
+
+    def _axes(self, declared: dict[str, int] | None, wider: int, more: int) -> dict[str, int]:
+        """The axes that grow with the width or the outputs: as declared, or seen from the shapes of fresh arrays."""
+        if declared is not None:
+            return declared
+        small, large = (self._fresh(self._width + k * wider, self._outputs + k * more) for k in (0, 1))
+        return {
+            name: next(axis for axis in range(a.ndim) if a.shape[axis] != large[name].shape[axis])
+            for name, a in small.items()
+            if a.shape != large[name].shape
+        }
+
+    # ---- pickles ----
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and, if started, the state's arrays: nothing else is pickled."""
@@ -218,265 +385,3 @@ def state_error() -> ValueError:
     ValueError: the state does not fit this learner
     """
     return ValueError("the state does not fit this learner")
-
-
-def _overflow(row: int) -> ScoreOverflowError:
-    return ScoreOverflowError(
-        "the score of row {row}, or the step from it, is not finite: scale the inputs and targets (StandardScaler) "
-        "or lower the step size",
-        row,
-    )
-
-
-class KernelLearner(Learner):
-    """A learner with a kernel, whose open parameters (the median bandwidth) are set from the first examples.
-
-    Until 128 examples have been learnt they are also kept; when 2, 4, 8, ... 128 of them are there, the bandwidth is set anew
-    and the learner starts again from those kept. So there is a sensible model from the second row on, whatever the chunks.
-    """
-
-    feature_axes: ClassVar[dict[str, int]] = {"points": 1, "warmup_rows": 1}
-    WARMUP = 128
-
-    kernel: Any
-    _settled: Any
-    _kept: tuple[list[Array], list[float], list[float]] | None
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel in use, its parameters set."""
-        return self._settled
-
-    @abstractmethod
-    def _build_core(self) -> None:
-        """Allocate an untrained state for the kernel ``self._settled``."""
-
-    @abstractmethod
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        """Predict then learn with the kernel ``self._settled``; ``first`` is the chunk's number of the first row."""
-
-    def _build(self) -> None:
-        kernel: Any = as_kernel(self.kernel)
-        is_open = not self._given_settled()
-        self._settled = type(kernel)(gamma=1 / max(1, self._width)) if is_open else kernel
-        self._kept = ([], [], []) if is_open else None
-        self._build_core()
-
-    def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
-        at = 0
-        while self._kept is not None and at < rows.n:
-            have = len(self._kept[0])
-            due = min(max(2, 1 << have.bit_length()), self.WARMUP)
-            weights = np.ones(rows.n) if sample_weight is None else sample_weight
-            learnt = at + np.flatnonzero(weights[at:])[: due - have]
-            stop = int(learnt[-1]) + 1 if len(learnt) == due - have else rows.n
-            try:
-                self._run_core(rows.part(at, stop), targets[at:stop], weights[at:stop], scores[at:stop], at)
-            except (CapacityError, ScoreOverflowError) as error:
-                self._keep(rows, targets, weights, learnt[learnt < error.row])
-                raise
-            self._keep(rows, targets, weights, learnt)
-            if len(self._kept[0]) == due:
-                self._settle_again()
-            at = stop
-        if at < rows.n:
-            weights_left = None if sample_weight is None else sample_weight[at:]
-            self._run_core(rows.part(at, rows.n), targets[at:], weights_left, scores[at:], at)
-
-    def _settle(self, kept: Array, targets: Array) -> Kernel:
-        """The kernel with its open parameters set from the first examples."""
-        settled: Kernel = as_kernel(self.kernel).settle(kept)  # type: ignore[union-attr]
-        return settled
-
-    def _keep(self, rows: Any, targets: Array, weights: Array, learnt: Array) -> None:
-        assert self._kept is not None
-        for i in learnt:
-            row = rows.part(int(i), int(i) + 1).array()[0]
-            kept, kept_targets, kept_weights = self._kept
-            kept.append(row)
-            kept_targets.append(targets[i])
-            kept_weights.append(weights[i])
-
-    def _settle_again(self) -> None:
-        assert self._kept is not None
-        kept, targets, weights = (np.array(v) for v in self._kept)
-        settled, arrays = self._settled, self._core_arrays()
-        self._settled = self._settle(kept, targets)
-        self._build_core()
-        try:
-            self._run_core(
-                as_rows(kept, self._dtype), targets, weights, np.zeros((len(kept), self._outputs)), 0
-            )
-        except (
-            CapacityError,
-            ScoreOverflowError,
-        ):  # no room for these rows with the new bandwidth: stay with the old
-            self._settled = settled
-            self._build_core()
-            self._load_core(arrays)
-        if len(kept) >= self.WARMUP:
-            self._kept = None
-
-    def _core_arrays(self) -> State:
-        raise NotImplementedError
-
-    def _load_core(self, arrays: State) -> None:
-        raise NotImplementedError
-
-    def _arrays(self) -> State:
-        arrays = self._core_arrays()
-        if self._kept is not None or not self._given_settled():
-            arrays["kernel"] = np.array([core_options(self._settled)["gamma"]])
-        if self._kept is not None:
-            kept, targets, weights = self._kept
-            arrays["warmup_rows"] = np.array(kept, self._dtype).reshape(len(kept), self._width)
-            arrays["warmup_targets"] = np.array(targets, np.float64)
-            arrays["warmup_weights"] = np.array(weights, np.float64)
-        return arrays
-
-    def _load(self, arrays: State) -> None:
-        if ("kernel" in arrays) == self._given_settled():
-            raise state_error()
-        if "kernel" in arrays:
-            kernel: Any = as_kernel(self.kernel)
-            self._settled = type(kernel)(gamma=float(arrays["kernel"][0]))
-            self._build_core()
-        if "warmup_rows" in arrays:
-            kept = (arrays[f"warmup_{what}"] for what in ("rows", "targets", "weights"))
-            rows, targets, weights = kept
-            n, classes = len(targets), self._outputs
-            if rows.shape != (n, self._width) or targets.shape != (n,) or weights.shape != (n,):
-                raise state_error()
-            if n >= self.WARMUP:
-                raise state_error()
-            if classes > 1 and not np.isin(targets, np.arange(classes)).all():
-                raise state_error()
-            self._kept = ([row.copy() for row in rows], targets.tolist(), weights.tolist())
-        else:
-            self._kept = None
-        skip = ("kernel", "warmup_rows", "warmup_targets", "warmup_weights")
-        self._load_core({name: array for name, array in arrays.items() if name not in skip})
-
-    def _given_settled(self) -> bool:
-        kernel = as_kernel(self.kernel)
-        return not isinstance(kernel, Kernel) or kernel.settled
-
-    def _kept_nbytes(self) -> int:
-        return 0 if self._kept is None else len(self._kept[0]) * (self._width * self._dtype.itemsize + 16)
-
-    def _loss(self) -> Loss:
-        """The loss in use: the one given, else hinge for classification and squared for regression."""
-        given = getattr(self, "loss", None)
-        if given is not None:
-            return as_loss(given)
-        return as_loss("squared" if self._regression else "hinge")
-
-    def _check_loss(self) -> None:
-        if getattr(self, "loss", None) is not None:
-            as_loss(self.loss)
-
-    def start(
-        self, width: int, outputs: int = 1, *, regression: bool = False, dtype: Any = np.float64
-    ) -> Self:
-        """Forget everything and get ready for rows of ``width`` features."""
-        if getattr(self, "loss", None) is not None:
-            loss = as_loss(self.loss)
-            task = "regression" if regression else "classification"
-            if not (loss.regression if regression else loss.classification):
-                raise ValueError(f"the {loss.name} loss is not for {task}")
-        super().start(width, outputs, regression=regression, dtype=dtype)
-        return self
-
-
-class ExpansionLearner(KernelLearner):
-    """A kernel expansion run by the compiled core under one of its rules."""
-
-    rule: ClassVar[str]
-    bounded_alternative: ClassVar[str] = ""
-
-    _core: Any
-
-    def _options(self) -> dict[str, Any]:
-        """The rule's hyper-parameters, by the core's names."""
-        raise NotImplementedError
-
-    def _build_core(self) -> None:
-        defaults: dict[str, Any] = {
-            "eta": 0.0,
-            "lam": 0.0,
-            "C": 0.0,
-            "clip": 0.0,
-            "variant": "",
-            "seed": 0,
-            "grows": False,
-        }
-        loss = self._loss()
-        self._core = self._core_class("Expansion")(
-            self.rule,
-            width=self._width,
-            outputs=self._outputs,
-            regression=self._regression,
-            **(defaults | {"loss": loss.name, "loss_width": loss.width} | self._options()),
-            **core_options(self._settled),
-        )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._ended(self._core.run(rows, 0, targets, weights, scores, False), first)
-
-    def _ended(self, ran: tuple[int, str], first: int) -> None:
-        """Raises if the core stopped before the end."""
-        if ran[1] == "full":
-            size = self._options()["budget"]
-            raise CapacityError(
-                f"{type(self).__name__} holds max_size={size} points and row {{row}} needs one more: "
-                f"raise max_size or use a learner with a budget, such as {self.bounded_alternative}",
-                first + ran[0],
-            )
-        self._finished(ran, first)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
-    def _core_arrays(self) -> State:
-        arrays: State = self._core.state()
-        return arrays
-
-    def _load_core(self, arrays: State) -> None:
-        points = as_rows(arrays["points"], self._dtype)
-        self._core.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
-
-    @property
-    def n_points(self) -> int:
-        """How many points are stored."""
-        return int(self._core.count)
-
-
-def check_step(eta: Any, lam: Any) -> None:
-    """Checks a step size and a regularisation that shrinks weights by ``1 - eta lam``.
-
-    >>> check_step(0.5, 3.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: eta * lam must be below 1, got 1.5: every step would flip the model
-    """
-    check_number("eta", eta, low=0, open_low=True)
-    check_number("lam", lam, low=0)
-    if eta * lam >= 1:
-        raise ValueError(f"eta * lam must be below 1, got {eta * lam:g}: every step would flip the model")
-
-
-def check_seed(seed: Any) -> None:
-    """Checks a seed.
-
-    >>> check_seed(-1)
-    Traceback (most recent call last):
-    ...
-    ValueError: seed must be a whole number >= 0 and <= 18446744073709551615, got -1
-    """
-    check_integer("seed", seed, low=0, high=2**64 - 1)

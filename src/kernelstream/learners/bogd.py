@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner, check_seed, check_step
-from kernelstream.validate import check_choice, check_integer, check_number
+from kernelstream.learners.expansion import ExpansionLearner
+from kernelstream.validate import check_choice, check_integer, check_number, check_seed, check_step
 
 __all__ = ["BOGD"]
 
@@ -83,9 +83,10 @@ class BOGD(ExpansionLearner):
     def _options(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
+            "loss": self._loss().core,
             "eta": self.eta,
             "lam": self.lam,
-            "variant": self.removal,
+            "removal": self.removal,
             "clip": self.clip,
             "seed": self.seed,
         }

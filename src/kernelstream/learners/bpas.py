@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner
+from kernelstream.learners.expansion import ExpansionLearner
 from kernelstream.validate import check_integer, check_number
 
 __all__ = ["BPAS"]

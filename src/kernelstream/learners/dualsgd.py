@@ -14,15 +14,14 @@ projection of phi(x_p) on the span of its k nearest points,
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import Array, KernelLearner, State, check_seed
-from kernelstream.rows import as_rows
+from kernelstream.kernels import core_kernel
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, check_spectral, frequencies
-from kernelstream.validate import check_integer, check_number
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["DualSGD"]
 
@@ -64,9 +63,7 @@ class DualSGD(KernelLearner):
     [0, 1]
     """
 
-    output_axes: ClassVar[dict[str, int]] = {"weights": 1, "map_weights": 1}
-
-    _core: Any
+    quadratic = True
 
     def __init__(
         self,
@@ -107,35 +104,8 @@ class DualSGD(KernelLearner):
             regression=self._regression,
             budget=self.budget,
             neighbours=self.neighbours,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=loss.core,
             lam=self.lam,
             delay=UNBOUNDED_SLOPES.get(loss.name, 0.0) / self.lam,
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._finished(self._core.run(rows, 0, targets, weights, scores), first)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
-    def _core_arrays(self) -> State:
-        arrays: State = self._core.state()
-        return arrays
-
-    def _load_core(self, arrays: State) -> None:
-        points = as_rows(arrays["points"], self._dtype)
-        others = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name != "points"}
-        self._core.restore(points, **others)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()
-
-    @property
-    def n_points(self) -> int:
-        """How many points are stored."""
-        return int(self._core.count)

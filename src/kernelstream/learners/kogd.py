@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner, check_step
-from kernelstream.validate import check_integer
+from kernelstream.learners.expansion import ExpansionLearner
+from kernelstream.validate import check_integer, check_step
 
 __all__ = ["KOGD", "TruncatedKOGD"]
 
@@ -66,7 +66,8 @@ class KOGD(ExpansionLearner):
         self._check_loss()
 
     def _options(self) -> dict[str, Any]:
-        return {"budget": self.max_size, "grows": True, "eta": self.eta, "lam": self.lam}
+        step = {"loss": self._loss().core, "eta": self.eta, "lam": self.lam}
+        return {"budget": self.max_size, "grows": True} | step
 
 
 class TruncatedKOGD(ExpansionLearner):
@@ -109,4 +110,4 @@ class TruncatedKOGD(ExpansionLearner):
         self._check_loss()
 
     def _options(self) -> dict[str, Any]:
-        return {"budget": self.budget, "eta": self.eta, "lam": self.lam}
+        return {"budget": self.budget, "loss": self._loss().core, "eta": self.eta, "lam": self.lam}

@@ -37,10 +37,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernelstream._core import core
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import ExpansionLearner, check_seed
+from kernelstream.kernels import core_kernel
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.losses import Loss, as_loss
-from kernelstream.validate import check_integer, check_number
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["KONS", "SketchedKONS", "curvature_constant"]
 
@@ -55,10 +55,10 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
     >>> curvature_constant("squared", C=1.0), curvature_constant("squared", C=1.0, target=3.0)
     (0.25, 0.0625)
     """
-    return float(core.curvature_constant(as_loss(loss).name, C, target))
+    return core.curvature_constant(as_loss(loss).core, C, target)
 
 
-class NewtonLearner(ExpansionLearner):
+class NewtonLearner(KernelLearner):
     """What KONS, Sketched-KONS and PROS-N-KONS share: a curved loss, scores in [-C, C], one output."""
 
     #: Each class would need a second-order matrix of its own.
@@ -95,7 +95,8 @@ class NewtonLearner(ExpansionLearner):
             "width": self._width,
             "regression": self._regression,
             "budget": self.max_size,
-            "loss": self._loss().name,
+            "loss": self._loss().core,
+            "kernel": core_kernel(self._settled),
             "C": float(self.C),
             "eta": 0.0 if self.eta is None else float(self.eta),
         }
@@ -149,6 +150,7 @@ class KONS(NewtonLearner):
 
     bounded = False
     bounded_alternative = "ProsNKons"
+    _core: core.KernelNewton64
 
     def __init__(
         self,
@@ -173,11 +175,11 @@ class KONS(NewtonLearner):
         self._check_newton()
 
     def _sketch(self) -> dict[str, Any]:
-        return {"sketched": False, "beta": 1.0, "eps": 0.0, "least": 1.0, "seed": 0}
+        return {}
 
     def _build_core(self) -> None:
         self._core = self._core_class("KernelNewton")(
-            alpha=float(self.alpha), **self._options(), **self._sketch(), **core_options(self._settled)
+            alpha=float(self.alpha), **self._options(), **self._sketch()
         )
 
 
@@ -250,7 +252,7 @@ class SketchedKONS(KONS):
     @property
     def n_newton(self) -> int:
         """How many gradients are in the second-order matrix."""
-        return int(self._core.newton_count)
+        return self._core.newton_count
 
     def _sketch(self) -> dict[str, Any]:
         return {

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.kernels import core_options
-from kernelstream.learners.base import ExpansionLearner
-from kernelstream.losses import Loss, Squared
+from kernelstream.kernels import core_kernel
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_integer, check_number
 
 __all__ = ["KRLS"]
 
 
-class KRLS(ExpansionLearner):
+class KRLS(KernelLearner):
     """Kernel recursive least squares, with a dictionary of rows that are far from each other's span.
 
     At every round it is the best fit to all rows seen, when each row is replaced by its projection on the
@@ -51,6 +50,8 @@ class KRLS(ExpansionLearner):
     [0.0, 1.0, 0.0]
     """
 
+    quadratic = True
+
     def __init__(self, nu: float = 0.1, *, kernel: Any = None, max_size: int = 200) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -62,9 +63,6 @@ class KRLS(ExpansionLearner):
         check_number("nu", self.nu, low=0)
         check_integer("max_size", self.max_size, low=1)
 
-    def _loss(self) -> Loss:
-        return Squared()
-
     def _build_core(self) -> None:
         self._core = self._core_class("RecursiveLeastSquares")(
             width=self._width,
@@ -72,5 +70,5 @@ class KRLS(ExpansionLearner):
             regression=self._regression,
             budget=self.max_size,
             nu=float(self.nu),
-            **core_options(self._settled),
+            kernel=core_kernel(self._settled),
         )

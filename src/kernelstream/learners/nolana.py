@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array, State, state_error
-from kernelstream.learners.mapped import NOGD
+from kernelstream.learners.nogd import NOGD
 from kernelstream.rows import as_rows
-from kernelstream.sketches.adaptive import Landmarks, check_adaptation
+from kernelstream.sketches.landmarks import Landmarks, check_adaptation
 from kernelstream.validate import check_number
 
 __all__ = ["NOLANA"]
@@ -128,17 +129,22 @@ class NOLANA(NOGD):
             stop = min(at + self.CHUNK, rows.n)
             part = rows.part(at, stop)
             some = None if weights is None else weights[at:stop]
-            row, why = 0, "due"
-            while why == "due":
+            row, due = 0, True
+            while due:
                 ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
-                row, why = self._finished(ran, first + at), ran[1]
-                if why == "due":
-                    self._move(part.part(row - 1, row).array()[0])
+                row, due = self._finished(ran, first + at), bool(ran[1])
+                if due:
+                    with one_thread():
+                        self._move(part.part(row - 1, row).array()[0])
 
     def _move(self, x: Array) -> None:
         """Move the landmark nearest to ``x`` and carry the model over (Eq. 12)."""
         landmarks, q = self._adapted, self._mapped.nearest
         assert landmarks is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.asarray(self._settled(x[None], x[None]), np.float64)[0, 0]
+            if not np.isfinite(own * own):  # no eigenvalues of such a kernel matrix: the landmark stays
+                return
         old_matrix = landmarks.matrix
         cross = landmarks.move(q, x)
         weights = self._mapped.weights[: len(old_matrix)].astype(np.float64)
@@ -176,10 +182,8 @@ class NOLANA(NOGD):
             self._threshold = tuple(arrays["epsilon"].tolist())
         super()._load_core(arrays)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return super().nbytes + (0 if self._adapted is None else self._adapted.nbytes)
+    def _core_nbytes(self) -> int:
+        return super()._core_nbytes() + (0 if self._adapted is None else self._adapted.nbytes)
 
 
 def carry_over(goal: Array, features: Array, theta: float) -> Array:

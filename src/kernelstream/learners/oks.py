@@ -14,13 +14,15 @@ loss, 2 for the squared hinge. The other candidates neither predict nor learn in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian, check_bandwidth
-from kernelstream.learners.base import Array, ExpansionLearner, check_seed
-from kernelstream.validate import check_integer, check_number
+from kernelstream.learners.base import Array
+from kernelstream.learners.core_learner import CoreLearner
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["BANDWIDTHS", "OKS", "check_bandwidths"]
 
@@ -42,7 +44,7 @@ def check_bandwidths(bandwidths: Any) -> None:
         check_bandwidth("each of bandwidths", sigma)
 
 
-class OKS(ExpansionLearner):
+class OKS(CoreLearner):
     """Gradient descent in one of N Gaussian kernels, drawn anew each round; grows (up to ``max_size``).
 
     The candidate of a round is a function of the seed, the number of rounds learnt before and the losses so
@@ -76,8 +78,10 @@ class OKS(ExpansionLearner):
     [0, 1]
     """
 
+    feature_axes: ClassVar[dict[str, int] | None] = {"points": 1}
     bounded = False
     bounded_alternative = "OKSSIL"
+    _core: core.Lottery64
 
     def __init__(
         self,
@@ -111,11 +115,6 @@ class OKS(ExpansionLearner):
         self._check_loss()
 
     @property
-    def kernel(self) -> Gaussian:
-        """The first candidate: no parameter of a kernel is open here."""
-        return Gaussian(bandwidth=float(self.bandwidths[0]))
-
-    @property
     def kernel_(self) -> Any:
         """The kernel drawn for the next round."""
         return Gaussian(bandwidth=float(self.bandwidths[self._core.next]))
@@ -123,20 +122,18 @@ class OKS(ExpansionLearner):
     @property
     def probabilities_(self) -> Array:
         """The probability of each candidate in the next round."""
-        made: Array = self._core.chances()
-        return made
+        return self._core.chances()
 
-    def _options(self) -> dict[str, Any]:
-        return {"budget": self.max_size}
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes an untrained model takes: each candidate has room for a few points."""
+        return super().needs(width, outputs) * len(self.bandwidths)
 
     def _build_core(self) -> None:
-        loss = self._loss()
         self._core = self._core_class("Lottery")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             gammas=np.array(
                 [Gaussian(bandwidth=float(sigma)).options()["gamma"] for sigma in self.bandwidths]
@@ -144,8 +141,5 @@ class OKS(ExpansionLearner):
             delta=self.delta,
             rate=-1.0 if self.rate is None else self.rate,
             seed=self.seed,
-            **self._options(),
+            budget=self.max_size,
         )
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._ended(self._core.run(rows, 0, targets, weights, scores), first)

@@ -28,9 +28,9 @@ import numpy as np
 import scipy.sparse
 
 from kernelstream.kernels import Gaussian
-from kernelstream.learners.base import Array, check_seed
+from kernelstream.learners.base import Array
 from kernelstream.learners.selecting import SelectingLearner
-from kernelstream.validate import check_integer, check_number
+from kernelstream.validate import check_integer, check_number, check_seed
 
 __all__ = ["OKSSIL"]
 
@@ -101,7 +101,7 @@ class OKSSIL(SelectingLearner):
     [0, 1]
     """
 
-    feature_axes: ClassVar[dict[str, int]] = {"points": 1, "warmup_rows": 1, "gammas": 0}
+    feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "gammas": 0}
 
     def __init__(
         self,

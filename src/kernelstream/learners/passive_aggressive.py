@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from kernelstream.learners.base import Array, ExpansionLearner, Learner, State
+from kernelstream.learners.core_learner import CoreLearner
+from kernelstream.learners.expansion import ExpansionLearner
 from kernelstream.validate import check_choice, check_integer, check_number
 
 __all__ = ["KernelPA", "LinearPA"]
@@ -79,11 +78,11 @@ class KernelPA(ExpansionLearner):
             "grows": True,
             "variant": self.variant,
             "C": self.C,
-            "loss_width": self.epsilon,
+            "epsilon": self.epsilon,
         }
 
 
-class LinearPA(Learner):
+class LinearPA(CoreLearner):
     """Passive-aggressive learning of a linear model, one weight per feature (no intercept).
 
     Args:
@@ -103,9 +102,7 @@ class LinearPA(Learner):
     """
 
     pair_share = 0.5
-    feature_axes: ClassVar[dict[str, int]] = {"weights": 0}
-
-    _core: Any
+    feature_axes: ClassVar[dict[str, int] | None] = {"weights": 0}
 
     def __init__(self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1) -> None:
         self.variant = variant
@@ -119,7 +116,7 @@ class LinearPA(Learner):
         check_number("C", self.C, low=0, open_low=True, finite=False)
         check_number("epsilon", self.epsilon, low=0)
 
-    def _build(self) -> None:
+    def _build_core(self) -> None:
         self._core = self._core_class("Linear")(
             width=self._width,
             outputs=self._outputs,
@@ -128,21 +125,3 @@ class LinearPA(Learner):
             C=self.C,
             variant=self.variant,
         )
-
-    def _advance(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
-        self._finished(self._core.run(rows, 0, targets, sample_weight, scores))
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
-    def _arrays(self) -> State:
-        return {"weights": self._core.weights}
-
-    def _load(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes)

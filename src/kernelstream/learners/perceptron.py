@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner, check_seed
-from kernelstream.validate import check_integer
+from kernelstream.learners.expansion import ExpansionLearner
+from kernelstream.validate import check_integer, check_seed
 
 __all__ = ["RBP", "KernelPerceptron"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.learners.base import ExpansionLearner
+from kernelstream.learners.expansion import ExpansionLearner
 from kernelstream.validate import check_integer, check_number
 
 __all__ = ["Projectron", "ProjectronPP"]
@@ -45,6 +45,7 @@ class Projectron(ExpansionLearner):
 
     rule = "projectron"
     regression = False
+    quadratic = True
     pair_share = 0.5
 
     def __init__(self, budget: int = 200, *, eta: float = 0.1, kernel: Any = None) -> None:

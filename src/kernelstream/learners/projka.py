@@ -19,6 +19,7 @@ from kernelstream.kernels import Gaussian, Kernel
 from kernelstream.learners.base import Array
 from kernelstream.learners.oks import BANDWIDTHS, check_bandwidths
 from kernelstream.learners.projectron import Projectron
+from kernelstream.learners.warm_up import WarmUp
 from kernelstream.validate import check_integer, check_number
 
 __all__ = ["ProjKA"]
@@ -89,19 +90,15 @@ class ProjKA(Projectron):
         check_integer("warmup", self.warmup, low=2)
 
     @property
-    def kernel(self) -> Gaussian:
-        """Open until the warm-up has chosen it."""
-        return Gaussian()
-
-    @property
-    def WARMUP(self) -> int:  # type: ignore[override]
-        """Rows from which the kernel is set."""
-        return self.warmup
-
-    @property
     def eta_(self) -> float:
         """The distance in use."""
         return math.sqrt(math.log(self.budget + 1) / (self.budget + 1)) if self.eta is None else self.eta
+
+    def _first_kernel(self) -> Any:
+        return Gaussian()  # open until the warm-up has chosen it
+
+    def _new_warm_up(self) -> WarmUp:
+        return WarmUp(self.warmup)
 
     def _settle(self, kept: Array, targets: Array) -> Kernel:
         columns = targets

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import core_options
+from kernelstream._core import core
+from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array
 from kernelstream.learners.kons import NewtonLearner
 from kernelstream.validate import check_number
@@ -75,6 +76,9 @@ class ProsNKons(NewtonLearner):
     [-0.5, 0.5]
     """
 
+    quadratic = True
+    _core: core.EmbeddedNewton64
+
     def __init__(
         self,
         C: float = 1.0,
@@ -116,16 +120,16 @@ class ProsNKons(NewtonLearner):
             eps=float(self.eps),
             seed=self.seed,
             **self._options(),
-            **core_options(self._settled),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
-            ran = self._core.run(rows, at, targets, weights, scores, True)
+            ran = self._core.run(rows, at, targets, weights, scores)
             at = self._finished(ran, first)
-            if ran[1] == "full":
-                self._embed()
+            if ran[1]:  # the dictionary has grown
+                with one_thread():
+                    self._embed()
 
     def _embed(self) -> None:
         """The embedding of the dictionary as it is now, and where A and w go on in it."""

@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.kernels import Gaussian, as_kernel
-from kernelstream.learners.base import Array, KernelLearner, State, check_seed, check_step
+from kernelstream.learners.base import Array
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.sketches.fourier import check_components, spectral_draws, spectral_scale
-from kernelstream.validate import check_number
+from kernelstream.validate import check_number, check_seed, check_step
 
 __all__ = ["RRF"]
 
@@ -53,9 +54,7 @@ class RRF(KernelLearner):
     [0, 1]
     """
 
-    feature_axes: ClassVar[dict[str, int]] = {"warmup_rows": 1, "log_scale": 0}
-
-    _core: Any
+    feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1, "log_scale": 0}
 
     def __init__(
         self,
@@ -88,7 +87,6 @@ class RRF(KernelLearner):
             raise ValueError(f"RRF learns the bandwidths of a Gaussian kernel, got {self.kernel!r}")
 
     def _build_core(self) -> None:
-        loss = self._loss()
         draws = spectral_draws(self._settled, self._width, self.n_components // 2, self.seed)
         self._core = self._core_class("Reparameterised")(
             np.ascontiguousarray(draws, dtype=self._dtype),
@@ -96,8 +94,7 @@ class RRF(KernelLearner):
             scale_step=self.scale_step,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             lam=self.lam,
         )
@@ -105,24 +102,5 @@ class RRF(KernelLearner):
     @property
     def bandwidths(self) -> Array:
         """The bandwidth of each input now (sigma_d = 1 / g_d)."""
-        made: Array = np.exp(-self._core.log_scale) / spectral_scale(self._settled)
+        made: Array = np.exp(-self._core.state()["log_scale"]) / spectral_scale(self._settled)
         return made
-
-    def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
-        self._finished(self._core.run(rows, 0, targets, weights, scores), first)
-
-    def _score(self, rows: Any) -> Array:
-        scores: Array = self._core.score(rows)
-        return scores
-
-    def _core_arrays(self) -> State:
-        return {"weights": self._core.weights, "log_scale": self._core.log_scale}
-
-    def _load_core(self, arrays: State) -> None:
-        self._core.weights = np.ascontiguousarray(arrays["weights"])
-        self._core.log_scale = np.ascontiguousarray(arrays["log_scale"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return int(self._core.nbytes) + self._kept_nbytes()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels import Gaussian, core_options
-from kernelstream.learners.base import Array, ExpansionLearner
+from kernelstream._core import core
+from kernelstream.kernels import Gaussian, core_kernel
+from kernelstream.learners.base import Array
+from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_number
 
 __all__ = ["SelectingLearner"]
 
 
-class SelectingLearner(ExpansionLearner):
+class SelectingLearner(KernelLearner):
     """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
 
     gamma: float | None
@@ -21,11 +24,7 @@ class SelectingLearner(ExpansionLearner):
     rho: float
     rho_decay: float
     interval: tuple[float, float]
-
-    @property
-    def kernel(self) -> Gaussian:
-        """The kernel that learning starts from."""
-        return Gaussian(gamma=self.gamma)
+    _core: core.Selection64
 
     @property
     def kernel_(self) -> Any:
@@ -46,35 +45,30 @@ class SelectingLearner(ExpansionLearner):
             check_number("gamma", self.gamma, low=low, high=high)
         self._check_loss()
 
+    def _first_kernel(self) -> Any:
+        return Gaussian(gamma=self.gamma)
+
+    @abstractmethod
+    def _options(self) -> dict[str, Any]:
+        """What the learners of this family have of their own, by the core's names."""
+
     def _first_gamma(self) -> float:
         """Where gamma starts: as given, or the median bandwidth's, moved into the interval."""
-        return float(np.clip(core_options(self._settled)["gamma"], *self.interval))
+        return float(np.clip(core_kernel(self._settled).gamma, *self.interval))
 
     def _build_core(self) -> None:
-        loss = self._loss()
-        defaults: dict[str, Any] = {
-            "gamma": np.array([self._first_gamma()]),
-            "each_feature": False,
-            "each_point": False,
-            "grows": False,
-            "nu": 0.0,
-            "samples": 1,
-            "seed": 0,
-        }
         self._core = self._core_class("Selection")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            loss=loss.name,
-            loss_width=loss.width,
+            loss=self._loss().core,
             eta=self.eta,
             rho=self.rho,
             decay=self.rho_decay,
             low=self.interval[0],
             high=self.interval[1],
-            **(defaults | self._options()),
+            **({"gamma": np.array([self._first_gamma()])} | self._options()),
         )
 
     def _gamma(self) -> Array:
-        made: Array = self._core.gamma
-        return made
+        return self._core.gamma

@@ -20,9 +20,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._core import core
+from kernelstream.blas import one_thread
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
-from kernelstream.learners.mapped import NOGD
+from kernelstream.learners.nogd import NOGD
 from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
 from kernelstream.validate import check_choice, check_integer
 
@@ -87,7 +89,8 @@ class SkeGD(NOGD):
     [0, 1]
     """
 
-    feature_axes = NOGD.feature_axes | {"sketch_stored": 1}
+    feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "sketch_stored": 1}
+    quadratic = True
 
     #: Share of ``k(x_t, x_t)`` that the map must hold for line 18 to divide by it.
     SEEN: ClassVar[float] = 0.01
@@ -190,12 +193,22 @@ class SkeGD(NOGD):
         for at, stop in pairwise([*due.tolist(), rows.n]):
             one = rows.part(at, at + 1)
             before = self._mapped.score(one)
-            self._finished((0, "done" if np.isfinite(before).all() else "not finite"), first + at)
+            self._finished(
+                (0, core.Stop.done if np.isfinite(before).all() else core.Stop.not_finite), first + at
+            )
+            model = self._mapped, self._matrix, self._points, self._sketch.state()
             try:
-                self._refresh(one.array()[0])
+                with one_thread():
+                    self._refresh(one.array()[0])
             except ScoreOverflowError as error:
                 raise error.moved(first + at) from None
-            self._run_part(rows, at, stop, targets, weights, scores, first)
+            try:
+                self._run_part(rows, at, stop, targets, weights, scores, first)
+            except ScoreOverflowError as error:
+                if error.row == first + at:  # the row is refused, and with it the refresh
+                    self._mapped, self._matrix, self._points, sketch = model
+                    self._sketch.restore(sketch)
+                raise
             scores[at] = before  # predicted with the old map, learnt with the new one
 
     def _run_part(
@@ -265,10 +278,8 @@ class SkeGD(NOGD):
             self._sketch.restore(sketch)
         super()._load_core(arrays)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of model state."""
-        return super().nbytes + (0 if self._mapped is None else self._sketch.nbytes)
+    def _core_nbytes(self) -> int:
+        return super()._core_nbytes() + (0 if self._mapped is None else self._sketch.nbytes)
 
 
 def _learnt(n: int, weights: Array | None) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_options
+from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_kernel
 from kernelstream.validate import check_integer
 
 __all__ = ["check_components", "check_spectral", "frequencies", "spectral_draws", "spectral_scale"]
@@ -40,7 +40,7 @@ def spectral_scale(kernel: Any) -> float:
     >>> spectral_scale(Gaussian(gamma=2.0)), spectral_scale(Laplacian(gamma=2.0))
     (2.0, 2.0)
     """
-    gamma: float = core_options(kernel)["gamma"]
+    gamma = core_kernel(kernel).gamma
     return float(np.sqrt(2 * gamma)) if isinstance(kernel, Gaussian) else gamma
 
 

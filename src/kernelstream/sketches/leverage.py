@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelstream._core import core
 from kernelstream.errors import ScoreOverflowError
-from kernelstream.kernels import core_options
+from kernelstream.kernels import core_kernel
 from kernelstream.rows import as_rows, checked_rows
 from kernelstream.sketches.base import Array, KernelSketch
 from kernelstream.validate import check_integer, check_number
@@ -32,7 +32,7 @@ class DictionarySketch(KernelSketch):
     """
 
     max_size: int
-    _core: Any
+    _core: core.Dictionary64
 
     def _rule(self) -> dict[str, Any]:
         """The hyper-parameters by the core's names."""
@@ -42,15 +42,12 @@ class DictionarySketch(KernelSketch):
         check_integer("max_size", self.max_size, low=1)
         self._rule()
         self._shape = (int(width), np.dtype(dtype).itemsize)
-        self._core = None
+        self._core = None  # type: ignore[assignment]  # made when the kernel is settled
 
     def _build(self) -> Any:
         width, itemsize = self._shape
         kind = getattr(core, "Dictionary32" if itemsize == 4 else "Dictionary64")
-        defaults = {"ridge": 0.0, "beta": 1.0, "eps": 0.0, "nu": 0.0, "seed": 0}
-        return kind(
-            width=width, budget=self.max_size, **(defaults | self._rule()), **core_options(self.kernel_)
-        )
+        return kind(width=width, budget=self.max_size, kernel=core_kernel(self.kernel_), **self._rule())
 
     def _same(self, rows: Any) -> Any:
         """The rows in the precision of the dictionary."""
@@ -69,28 +66,26 @@ class DictionarySketch(KernelSketch):
             )
 
     def _features(self, rows: Any) -> Array:
-        made: Array = self._core.features(self._same(rows))
-        return made.astype(np.float32 if self._shape[1] == 4 else np.float64, copy=False)
+        return self._core.features(self._same(rows)).astype(
+            np.float32 if self._shape[1] == 4 else np.float64, copy=False
+        )
 
     def _scores(self, X: Any) -> Array:
-        made: Array = self._core.leverages(self._same(checked_rows(self, X, reset=False)))
-        return made
+        return self._core.leverages(self._same(checked_rows(self, X, reset=False)))
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._core.count)
+        return self._core.count
 
     @property
     def components_(self) -> Array:
         """The rows kept."""
-        made: Array = self._core.state()["points"]
-        return made
+        return self._core.state()["points"]
 
     @property
     def indices_(self) -> Array:
         """The numbers of the rows kept, in the stream."""
-        made: Array = self._core.state()["born"]
-        return made
+        return self._core.state()["born"]
 
     @property
     def n_seen_(self) -> int:
@@ -100,7 +95,7 @@ class DictionarySketch(KernelSketch):
     @property
     def nbytes_(self) -> int:
         """Bytes of state."""
-        return int(self._core.nbytes)
+        return self._core.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
         """As scikit-learn does it, with the core as arrays."""
@@ -115,8 +110,7 @@ class DictionarySketch(KernelSketch):
         arrays = kept.get("_core")
         if arrays is not None:
             self._core = self._build()
-            points = as_rows(arrays["points"], arrays["points"].dtype)
-            self._core.restore(points, **{name: array for name, array in arrays.items() if name != "points"})
+            self._core.restore(arrays)
 
 
 class RidgeLeverageSampler(DictionarySketch):

@@ -1,8 +1,10 @@
 """Where rows come from: files, data sets by name, streams made on the spot. All give chunks ``(X, y)``."""
 
-from kernelstream.stream.bad_rows import BadRowError
+from kernelstream.stream.bad_rows import BadRowError, MissingPackageError, SourceError
 from kernelstream.stream.datasets import DATASETS, STREAMS, Dataset, Stream, load, open_stream, shuffled
-from kernelstream.stream.source import Chunk, Source, read
+from kernelstream.stream.options import Chunk
+from kernelstream.stream.reading import read
+from kernelstream.stream.source import Source
 from kernelstream.stream.synthetic import adversarial_blocks, friedman, moving_classes, rings
 
 __all__ = [
@@ -11,7 +13,9 @@ __all__ = [
     "DATASETS",
     "STREAMS",
     "Dataset",
+    "MissingPackageError",
     "Source",
+    "SourceError",
     "Stream",
     "adversarial_blocks",
     "friedman",

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.stream.bad_rows import BadRow
+from kernelstream.stream.bad_rows import BadRow, SourceError
+from kernelstream.stream.columns import Label
+from kernelstream.stream.features import Values
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.table import Label, RowReader, Values
+from kernelstream.stream.row_reader import RowReader, check_values
 
 
 class _ArrayRows(RowReader):
     """Rows of a matrix. Its columns are called 0, 1, ..."""
 
     def _values(self, batch: Any) -> tuple[Values, list[BadRow]]:
-        return self.columns.checked(batch)
+        return check_values(batch, self.columns, self._options)
 
     def _raw(self, batch: Any) -> bytes:
         label = [] if batch.labels is None else batch.labels.tolist()
@@ -30,7 +32,7 @@ class _ArrayRows(RowReader):
         self, file: str, shape: tuple[int, ...], dtype: np.dtype[Any], names: list[str], label: Label
     ) -> None:
         if len(shape) != 2 or dtype.kind not in "fiub":
-            raise ValueError(f"{file}: expected a matrix of numbers, found shape {shape} of type {dtype}")
+            raise SourceError(f"{file}: expected a matrix of numbers, found shape {shape} of type {dtype}")
         self._total = shape[0]
         self.columns.settle(file, names, lambda name: "number", lambda name: label)
 
@@ -42,17 +44,19 @@ class NpyReader(_ArrayRows):
 
     def _batches(self, opened: Opened, row: int) -> Iterator[Values]:
         if opened.packed or not opened.seekable or not hasattr(opened.file, "name"):
-            raise ValueError(f"{opened.name}: .npy is read from plain files, not from pipes or packed files")
+            raise SourceError(f"{opened.name}: .npy is read from plain files, not from pipes or packed files")
         try:
             matrix = np.load(opened.file.name, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise ValueError(f"{opened.name} is damaged or not what its name says: {error}") from None
+            raise SourceError(f"{opened.name} is damaged or not what its name says: {error}") from None
         width = matrix.shape[1] if matrix.ndim == 2 else 0
         self._settle(opened.name, matrix.shape, matrix.dtype, [str(i) for i in range(width)], "whole")
         features = [int(name) for name in self.columns.numbers]
-        target = int(self.columns.target) if self._plan.labelled and self.columns.target is not None else None
+        target = (
+            int(self.columns.target) if self._options.labelled and self.columns.target is not None else None
+        )
         while row < len(matrix):
-            block = np.asarray(matrix[row : row + self._plan.size()], np.float64)
+            block = np.asarray(matrix[row : row + self._options.size()], np.float64)
             row += len(block)
             yield Values(block[:, features], [], None if target is None else block[:, target])
 
@@ -64,18 +68,18 @@ class NpzReader(_ArrayRows):
 
     def _batches(self, opened: Opened, row: int) -> Iterator[Values]:
         if opened.packed or not opened.seekable:
-            raise ValueError(f"{opened.name}: .npz is read from plain files, not from pipes or packed files")
+            raise SourceError(f"{opened.name}: .npz is read from plain files, not from pipes or packed files")
         try:
             with zipfile.ZipFile(opened.file) as archive:
                 yield from self._members(opened.name, archive, row)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            raise ValueError(f"{opened.name} is damaged or not what its name says: {error}") from None
+            raise SourceError(f"{opened.name} is damaged or not what its name says: {error}") from None
 
     def _members(self, file: str, archive: zipfile.ZipFile, row: int) -> Iterator[Values]:
         held = {name.removesuffix(".npy") for name in archive.namelist()}
-        labelled = self._plan.labelled
+        labelled = self._options.labelled
         if "X" not in held or (labelled and "y" not in held):
-            raise ValueError(
+            raise SourceError(
                 f"{file} must hold X{' and y' if labelled else ''}, it holds {', '.join(sorted(held))}"
             )
         X = _Member(file, archive, "X")
@@ -84,16 +88,16 @@ class NpzReader(_ArrayRows):
         names = [str(i) for i in range(X.shape[1] if len(X.shape) == 2 else 0)]
         if y is not None:
             if y.shape != X.shape[:1] or y.dtype.kind not in "fiubU":
-                raise ValueError(f"{file}: y has shape {y.shape} and type {y.dtype}, X has shape {X.shape}")
+                raise SourceError(f"{file}: y has shape {y.shape} and type {y.dtype}, X has shape {X.shape}")
             names = [*names, "y"]
-            self._plan.target = "y"
+            self._options.target = "y"
         self._settle(file, X.shape, X.dtype, names, label)
         X.skip(row)
         if y is not None:
             y.skip(row)
         features = [int(name) for name in self.columns.numbers]
         while row < X.shape[0]:
-            n = min(self._plan.size(), X.shape[0] - row)
+            n = min(self._options.size(), X.shape[0] - row)
             row += n
             numbers = X.take(n).astype(np.float64)
             labels = None
@@ -114,9 +118,9 @@ class _Member:
         )
         self.shape, fortran, self.dtype = header(self._bytes)
         if self.dtype.hasobject:
-            raise ValueError(f"{self._where} holds Python objects, which are not read")
+            raise SourceError(f"{self._where} holds Python objects, which are not read")
         if fortran and len(self.shape) > 1:
-            raise ValueError(f"{self._where} is stored by columns: save np.ascontiguousarray({name})")
+            raise SourceError(f"{self._where} is stored by columns: save np.ascontiguousarray({name})")
         self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
 
     def skip(self, rows: int) -> None:

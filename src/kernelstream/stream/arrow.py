@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.stream.bad_rows import BadRow
+from kernelstream.stream.bad_rows import BadRow, MissingPackageError, SourceError
+from kernelstream.stream.columns import Columns, Kind, Label
+from kernelstream.stream.features import Values
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan, Rows
-from kernelstream.stream.table import Columns, Kind, Label, RowReader, Values
+from kernelstream.stream.options import Chunk, Options
+from kernelstream.stream.row_reader import RowReader, check_values
 
 
 def need_pyarrow(what: str) -> None:
@@ -20,25 +22,26 @@ def need_pyarrow(what: str) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise ImportError(f'reading {what} needs pyarrow: pip install "kernelstream[arrow]"') from None
+        raise MissingPackageError(
+            f'reading {what} needs pyarrow: pip install "kernelstream[arrow]"'
+        ) from None
 
 
-def values_of(table: Any, columns: Columns, plan: Plan) -> tuple[Values, list[BadRow]]:
+def values_of(table: Any, columns: Columns, options: Options) -> tuple[Values, list[BadRow]]:
     """The good rows of a table, or of a batch, and the bad ones in order."""
     numbers = np.empty((table.num_rows, len(columns.numbers)))
     for place, name in enumerate(columns.numbers):
         numbers[:, place] = floats(table.column(name))
     labels: NDArray[Any] | None = None
-    if plan.labelled and columns.target is not None:
+    if options.labelled and columns.target is not None:
         column = table.column(columns.target)
         if columns.label == "text":
             codes, words = coded_column(column)
             labels = np.array([*words, None], dtype=object)[codes]
         else:
             labels = floats(column)
-    return columns.checked(
-        Values(numbers, [coded_column(table.column(name)) for name in columns.categories], labels)
-    )
+    categories = [coded_column(table.column(name)) for name in columns.categories]
+    return check_values(Values(numbers, categories, labels), columns, options)
 
 
 def floats(column: Any) -> NDArray[np.float64]:
@@ -78,21 +81,21 @@ def coded_column(column: Any) -> tuple[NDArray[np.int64], list[str | None]]:
 class _ArrowRows(RowReader):
     """What Parquet and Arrow share."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, options: Options) -> None:
         need_pyarrow(self.what)
-        super().__init__(plan)
+        super().__init__(options)
 
-    def rows(self, opened: Opened, at: dict[str, int] | None) -> Iterator[Rows]:
+    def rows(self, opened: Opened, at: dict[str, int] | None) -> Iterator[Chunk]:
         """The rows of one file, from the beginning or from where a reader stood; those before a bad one first."""
         import pyarrow as pa
 
         try:
             yield from super().rows(opened, at)
         except pa.ArrowException as error:
-            raise ValueError(f"{opened.name} is damaged or not what its name says: {error}") from None
+            raise SourceError(f"{opened.name} is damaged or not what its name says: {error}") from None
 
     def _values(self, batch: Any) -> tuple[Values, list[BadRow]]:
-        return values_of(batch, self.columns, self._plan)
+        return values_of(batch, self.columns, self._options)
 
     def _raw(self, batch: Any) -> bytes:
         return json.dumps(batch.to_pylist()[0], default=str).encode()
@@ -106,7 +109,7 @@ class _ArrowRows(RowReader):
                 return "number"
             if _is_text(type_):
                 return "category"
-            raise ValueError(
+            raise SourceError(
                 f"{file}: column {name!r} is of type {type_}: drop it, or make it numbers or text"
             )
 
@@ -115,11 +118,11 @@ class _ArrowRows(RowReader):
 
         columns = self.columns
         columns.settle(file, schema.names, kind_of, label_of)
-        label = [columns.target] if self._plan.labelled and columns.target is not None else []
+        label = [columns.target] if self._options.labelled and columns.target is not None else []
         for name in columns.numbers + (label if columns.label != "text" else []):
             type_ = schema.field(name).type
             if not is_number(type_):
-                raise ValueError(f"{file}: column {name!r} is of type {type_}, where numbers are needed")
+                raise SourceError(f"{file}: column {name!r} is of type {type_}, where numbers are needed")
         return columns.numbers + columns.categories + label
 
 
@@ -132,7 +135,7 @@ class ParquetReader(_ArrowRows):
         import pyarrow.parquet as pq
 
         if not opened.seekable or opened.packed:
-            raise ValueError(
+            raise SourceError(
                 f"{opened.name}: Parquet is read from plain files, not from pipes or packed files"
             )
         with pq.ParquetFile(opened.file, pre_buffer=False) as file:
@@ -142,7 +145,7 @@ class ParquetReader(_ArrowRows):
             while groups and first + file.metadata.row_group(groups[0]).num_rows <= row:
                 first += file.metadata.row_group(groups.pop(0)).num_rows
             skip = row - first
-            size = self._plan.chunk_size
+            size = self._options.chunk_size
             for batch in file.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
                 yield batch.slice(skip)
                 skip = max(skip - batch.num_rows, 0)
@@ -158,7 +161,7 @@ class ArrowReader(_ArrowRows):
 
         if opened.peek(6) == b"ARROW1":
             if not opened.seekable or opened.packed:
-                raise ValueError(
+                raise SourceError(
                     f"{opened.name}: Arrow files are read plain; from pipes, write Arrow streams"
                 )
             file = pa.ipc.open_file(opened.file)

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
 
-class BadRowError(ValueError):
-    """A row cannot be used. The message names the file, the line, the column and the reason.
+class SourceError(ValueError):
+    """A source cannot be read: damaged, cut short, too wide, or not what its name says. The message names the file.
 
-    >>> issubclass(BadRowError, ValueError)
+    >>> issubclass(SourceError, ValueError)
     True
     """
+
+
+class BadRowError(SourceError):
+    """A row cannot be used. The message names the file, the line, the column and the reason.
+
+    >>> issubclass(BadRowError, SourceError)
+    True
+    """
+
+
+class MissingPackageError(ImportError):
+    """A format needs a package that is not installed. The message says how to install it.
+
+    >>> issubclass(MissingPackageError, ImportError)
+    True
+    """
+
+
+class TooWideError(Exception):
+    """A row needs more features than are allowed. Readers turn it into a `SourceError` that names the file and line."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row  # among the good rows of the chunk
 
 
 @dataclass(frozen=True)
@@ -59,7 +84,7 @@ class BadRows:
                 self._cut(resume["bytes"])
 
     def _cut(self, size: int) -> None:
-        """Forget what was put aside after the position that is resumed: it will be met again."""
+        """Remove what was put aside after the position that is resumed: those rows will be read again."""
         there = os.path.getsize(self._path) if os.path.exists(self._path) else 0
         if there < size:
             raise ValueError(
@@ -75,17 +100,19 @@ class BadRows:
         self.count += 1
         self.first = self.first or message()
         if self._path:
-            self._file = self._file or open(self._path, "ab")
-            self._file.write(raw if raw.endswith(b"\n") else raw + b"\n")
-            self._unsaved = True
+            with self._naming_the_file(message):
+                self._file = self._file or open(self._path, "ab")
+                self._unsaved = True
+                self._file.write(raw if raw.endswith((b"\n", b"\r")) else raw + b"\n")
 
     def position(self) -> dict[str, Any]:
         """What `resume` takes. All that was put aside before is on the disk by then."""
         size = None
         if self._path:
             if self._file is not None and self._unsaved:
-                self._file.flush()
-                os.fsync(self._file.fileno())
+                with self._naming_the_file():
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
                 self._unsaved = False
             size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
         return {"count": self.count, "first": self.first, "bytes": size}
@@ -93,5 +120,17 @@ class BadRows:
     def close(self) -> None:
         """Close the file of rows put aside."""
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with self._naming_the_file():
+                file.close()
+
+    @contextlib.contextmanager
+    def _naming_the_file(self, message: Callable[[], str] | None = None) -> Iterator[None]:
+        """An error while writing (a full disk) names the file, and the row if it is known."""
+        try:
+            yield
+        except OSError as error:
+            row = f" (to put aside: {message()})" if message else ""
+            raise OSError(
+                error.errno, f"cannot put bad rows aside: {error.strerror}{row}", self._path
+            ) from None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from kernelstream.stream.plan import Task
+from kernelstream.stream.options import Task
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Data sets by name: the papers' benchmarks, and two small ones that come with scikit-learn.
 
 The benchmarks are not part of the package. `load` looks for ``<name>.libsvm.xz`` in `data_dir`, else in the folder
-named by the environment variable ``KERNELSTREAM_DATA``; then in the user's cache folder; and then fetches it from the
-public collection that has it, unless ``KERNELSTREAM_OFFLINE`` is set.
+named by the environment variable ``KERNELSTREAM_DATA``; then in the user's cache folder; and then downloads it from
+the public collection that has it, unless ``KERNELSTREAM_OFFLINE`` is set.
 """
 
 import os
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelstream.stream import synthetic
 from kernelstream.stream.catalogue import DATASETS, Dataset, did_you_mean, record_of
 from kernelstream.stream.files import locate, read_file
-from kernelstream.stream.plan import Task
+from kernelstream.stream.options import Task
 
 __all__ = ["DATASETS", "STREAMS", "Dataset", "Stream", "did_you_mean", "load", "open_stream", "shuffled"]
 
@@ -33,7 +33,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any
     Args:
         name: a key of `DATASETS`.
         data_dir: the folder of the files; by default the environment variable ``KERNELSTREAM_DATA``. A set that is
-            neither there nor in the cache folder is fetched, see `kernelstream.stream.files`.
+            neither there nor in the cache folder is downloaded, see `kernelstream.stream.files`.
 
     Returns:
         ``(X, y)``: a float64 array, or a CSR array where the record says `sparse`; values as published, not
@@ -92,7 +92,7 @@ def open_stream(
     """Open a built-in stream or a data set by name, as chunks.
 
     A data set is shuffled by `seed`, unless it is ordered in time, and gives at most `rows` rows; a built-in
-    stream gives exactly `rows`, or goes on for ever.
+    stream gives exactly `rows` rows, or never ends.
 
     Examples:
         >>> stream = open_stream("rings", 2000, seed=1)
@@ -102,8 +102,8 @@ def open_stream(
     if rows is not None and rows < 0:
         raise ValueError(f"rows must not be negative, got {rows}")
     if name in STREAMS:
-        maker, task = STREAMS[name]
-        return Stream(name, task, rows, maker(rows, seed=seed, chunk_size=chunk_size))
+        generate, task = STREAMS[name]
+        return Stream(name, task, rows, generate(rows, seed=seed, chunk_size=chunk_size))
     if name not in DATASETS:
         raise ValueError(f"unknown stream {name!r}; {did_you_mean(name, [*STREAMS, *DATASETS])}")
     record = DATASETS[name]

@@ -1,224 +1,176 @@
-"""CSV and TSV: blocks of records that pyarrow reads. Blocks in which something is wrong are read again with care."""
+"""CSV and TSV. The grammar is stated in docs/sources.md; the parser is src/core/text/csv.hpp."""
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.stream.arrow import need_pyarrow, values_of
-from kernelstream.stream.bad_rows import BadRow
+from kernelstream import _text
+from kernelstream.stream.bad_rows import BadRow, SourceError, TooWideError
+from kernelstream.stream.columns import Columns, Kind, Label
+from kernelstream.stream.features import Features, Values
 from kernelstream.stream.lines import Block, Lines, TextReader
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan, Rows
-from kernelstream.stream.table import LOOK_AHEAD, Columns, Kind, Label, Values, coded
+from kernelstream.stream.options import Chunk, Options
 
-MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""Fields that stand for a missing value."""
+LOOK_AHEAD = 1000
+"""Records that are looked at first, to tell numbers from categories."""
 
 _MOSTLY = 0.9  # a column is of numbers if so many of its first values are; the others are then bad rows
 
+# In the order of `CsvReason` in src/core/text/csv.hpp.
+_REASONS = (
+    "{count} fields, but there are {columns} columns",
+    "text after the quote that ends a field",
+    "a quote is not closed",
+    "{field} is not a number (a column of categories: categorical=)",
+    "{field} is not finite",
+    "the text is not UTF-8",
+    "the label is missing",
+    "label {field} is not a number",
+    "label {field} is not finite",
+    "label {field} is not a whole number (a regression takes any: task='regression')",
+)
+_LEFT_OUT, _NUMBER, _CATEGORY, _LABEL = range(4)  # `Role`
+_LABEL_KINDS = {None: 0, "whole": 1, "number": 2, "text": 3}  # `LabelKind`
+
+
+class _Parsed(NamedTuple):
+    values: Values
+    records: NDArray[np.int32]  # of the rows
+
 
 class CsvReader(TextReader):
-    """Rows of a table in text: see `Columns` for what becomes of its columns."""
+    """Rows of a table in text: see `Features` for what becomes of its columns."""
 
     delimiter = ","
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        need_pyarrow("CSV")
-        self.columns = Columns(plan)
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.columns = Columns(options)
+        self.features = Features(options, self.columns)
+        self._delimiter = options.delimiter or self.delimiter
         self._names: list[str] = []  # of the file at hand, in its order
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
-        return {**self.columns.state(), "order": self._names}
+        return {**self.features.state(), "order": self._names}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
-        self.columns.restore(state)
+        self.features.restore(state)
         self._names = list(state["order"])
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
-        lines = Lines(opened, self.delimiter, at)
-        if at is not None:
-            return lines
-        first = lines.look(1)
-        if first is None:
-            return lines
-        fields = self._fields(first.text)
-        has_names = self._plan.header
-        if has_names is None:
-            has_names = not any(_is_number(field) for field in fields)
-        self._names = (
-            [field.strip() for field in fields] if has_names else [str(i) for i in range(len(fields))]
-        )
-        if has_names:
-            lines.drop(first)
-        self._settle(opened.name, lines)
+        lines = Lines(opened, self._delimiter, at, self._options.latency)
+        if at is None:
+            self._read_header(opened.name, lines)
+        self._set_roles()
         return lines
+
+    def _read_header(self, file: str, lines: Lines) -> None:
+        """The names of the columns: the first record that is not blank, or numbers if it has none."""
+        place = file
+        while (first := lines.look(1)) is not None:
+            place = f"{file}, line {first.line}"
+            try:
+                fields = _text.csv_fields(first.text, self._delimiter)
+            except ValueError as error:
+                raise SourceError(f"{place}: {error}") from None
+            if fields:
+                break
+            lines.drop(first)
+        if first is None:
+            return
+        has_names = self._options.header
+        if has_names is None:
+            has_names = not any(_text.is_number(field) for field in fields)
+        if has_names:
+            try:
+                self._names = [field.decode().strip() for field in fields]
+            except UnicodeDecodeError:
+                raise SourceError(f"{place}: the names of the columns are not UTF-8") from None
+            lines.drop(first)
+        else:
+            self._names = [str(i) for i in range(len(fields))]
+        self._settle(file, lines)
 
     def _settle(self, file: str, lines: Lines) -> None:
         """What the columns are, by the first rows."""
-        if self.columns.names:
-            self.columns.settle(file, self._names, _never, _never)
-            return
-        block = lines.look(LOOK_AHEAD)
-        records = [self._fields(block.record(i)) for i in range(len(block.ends))] if block else []
-        records = [fields for fields in records if len(fields) == len(self._names)]
-        seen = {
-            name: [value for value in column if value not in MISSING]
-            for name, column in zip(self._names, zip(*records, strict=True), strict=False)
-        }
+        known = bool(self.columns.names)
+        block = None if known else lines.look(LOOK_AHEAD, wait=True)
+        counts = [[0] * len(self._names)] * 3
+        if block is not None:
+            arrays = _text.csv_counts(block.text, block.ends, len(self._names), self._delimiter)
+            counts = [array.tolist() for array in arrays]
+        present, numbers, whole = counts
+        place = {name: i for i, name in enumerate(self._names)}
 
         def kind_of(name: str) -> Kind:
-            return "number" if _mostly(_is_number, seen.get(name, [])) else "category"
+            i = place[name]
+            return "number" if numbers[i] >= _MOSTLY * present[i] else "category"
 
         def label_of(name: str) -> Label:
-            return "whole" if _mostly(_is_whole, seen.get(name, [])) else "text"
+            i = place[name]
+            return "whole" if whole[i] >= _MOSTLY * present[i] else "text"
 
         self.columns.settle(file, self._names, kind_of, label_of)
-        if block is not None:
-            self.columns.meet(self._parse(block)[0])
+        if block is not None and not known:
+            self._set_roles()
+            with contextlib.suppress(TooWideError):  # raised again when that row is given
+                self.features.meet(self._parse(block)[0].values)
 
-    def _fields(self, record: bytes) -> list[str]:
-        """The fields of one record; none if it is blank."""
-        text = record.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        return next(csv.reader([text], delimiter=self.delimiter), []) if text.strip() else []
+    def _set_roles(self) -> None:
+        """What the parser does with each column of this file."""
+        roles: dict[str, tuple[int, int]] = {}
+        roles |= {name: (_NUMBER, place) for place, name in enumerate(self.columns.numbers)}
+        roles |= {name: (_CATEGORY, place) for place, name in enumerate(self.columns.categories)}
+        if self.columns.read_target is not None:
+            roles[self.columns.read_target] = (_LABEL, 0)
+        pairs = [roles.get(name, (_LEFT_OUT, 0)) for name in self._names]
+        self._roles = np.array([role for role, _ in pairs], np.uint8)
+        self._places = np.array([place for _, place in pairs], np.int32)
 
-    def _given(self, parsed: Any) -> Rows:
-        return self.columns.given(parsed)
+    def _give(self, parsed: _Parsed) -> Chunk:
+        return self.features.give(parsed.values)
 
-    def _parse(self, block: Block) -> tuple[Values, list[BadRow]]:
-        values = self._quick(block)
-        return (values, []) if values is not None else self._careful(block)
+    def _record_of(self, parsed: _Parsed, row: int) -> int:
+        return int(parsed.records[row])
 
-    def _quick(self, block: Block) -> Values | None:
-        """All rows at once, or None if anything is wrong with one of them."""
-        import pyarrow as pa
-        import pyarrow.csv as pa_csv
-
+    def _parse(self, block: Block) -> tuple[_Parsed, list[BadRow]]:
         columns = self.columns
-        text = pa.dictionary(pa.int32(), pa.string())
-        types = {name: pa.float64() for name in columns.numbers} | dict.fromkeys(columns.categories, text)
-        if self._plan.labelled and columns.target is not None:
-            types[columns.target] = text if columns.label == "text" else pa.float64()
-        try:
-            table = pa_csv.read_csv(
-                pa.BufferReader(block.text),
-                pa_csv.ReadOptions(
-                    column_names=self._names, use_threads=False, block_size=len(block.text) + 1
-                ),
-                pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                pa_csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=list(types),
-                    null_values=MISSING,
-                    strings_can_be_null=True,
-                ),
-            )
-        except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
-            return None
-        values, bad = values_of(table, columns, self._plan)
-        # pyarrow also reads spellings of NaN that are not in MISSING: the careful reading decides about them.
-        missing = sum(table.column(name).null_count for name in columns.numbers)
-        return None if bad or np.count_nonzero(np.isnan(values.numbers)) > missing else values
+        kind = columns.label if columns.read_target is not None else None
+        records, numbers, categories, labels, (codes, words), refused = _text.parse_csv(
+            block.text,
+            block.ends,
+            self._delimiter,
+            self._roles,
+            self._places,
+            len(columns.numbers),
+            len(columns.categories),
+            self._options.largest,
+            _LABEL_KINDS[kind],
+        )
+        given = None if kind is None else labels
+        if kind == "text":
+            given = np.array(words, dtype=object)[codes] if len(codes) else np.array([], dtype=object)
+        bad = [self._refusal(block, *six) for six in refused.reshape(-1, 6).tolist()]
+        return _Parsed(Values(numbers, categories, given), records), bad
 
-    def _careful(self, block: Block) -> tuple[Values, list[BadRow]]:
-        """Record by record."""
-        columns, bad = self.columns, []
-        place = {name: i for i, name in enumerate(self._names)}
-        target = columns.target if self._plan.labelled else None
-        numbers: list[list[float]] = []
-        categories: list[list[str | None]] = []
-        labels: list[Any] = []
-        largest = float(np.finfo(self._plan.dtype).max)
-        for record in range(len(block.ends)):
-            column: str | None = None
-            try:
-                fields = self._fields(block.record(record))
-                if not fields:
-                    continue
-                if len(fields) != len(self._names):
-                    raise ValueError(f"{len(fields)} fields, but there are {len(self._names)} columns")
-                row = []
-                for column in columns.numbers:
-                    row.append(_number(fields[place[column]], largest))
-                words = []
-                for column in columns.categories:
-                    field = fields[place[column]]
-                    field.encode()  # a field that is not UTF-8 says so here
-                    words.append(None if field in MISSING else field)
-                if (column := target) is not None:
-                    labels.append(_label(fields[place[column]], columns.label))
-            except UnicodeEncodeError:
-                bad.append(BadRow(record, column and repr(column), "the text is not UTF-8"))
-            except (ValueError, csv.Error) as error:
-                bad.append(BadRow(record, column and repr(column), str(error)))
-            else:
-                numbers.append(row)
-                categories.append(words)
-        made: NDArray[Any] | None = None
-        if target is not None:
-            made = np.array(labels, dtype=object if columns.label == "text" else np.float64)
-        codes = [coded(row[i] for row in categories) for i in range(len(columns.categories))]
-        return Values(
-            np.array(numbers, np.float64).reshape(len(numbers), len(columns.numbers)), codes, made
-        ), bad
+    def _refusal(
+        self, block: Block, record: int, reason: int, column: int, start: int, end: int, doubled: int
+    ) -> BadRow:
+        field = block.text[start : min(end, start + 300)].decode("utf-8", "backslashreplace")
+        if doubled:
+            field = field.replace('""', '"')
+        message = _REASONS[reason].format(field=repr(field[:60]), count=start, columns=len(self._names))
+        return BadRow(record, None if column < 0 else repr(self._names[column]), message)
 
 
 class TsvReader(CsvReader):
     """The same with tabs."""
 
     delimiter = "\t"
-
-
-def _never(name: str) -> Any:
-    raise AssertionError("the columns are settled")
-
-
-def _mostly(test: Callable[[str], bool], values: list[str]) -> bool:
-    return sum(map(test, values)) >= _MOSTLY * len(values)
-
-
-def _is_number(field: str) -> bool:
-    try:
-        return "_" not in field and not math.isnan(float(field))
-    except ValueError:
-        return False
-
-
-def _is_whole(field: str) -> bool:
-    return _is_number(field) and float(field).is_integer()
-
-
-def _number(field: str, largest: float = math.inf) -> float:
-    if field in MISSING:
-        return math.nan
-    try:
-        number = float(field) if "_" not in field else None
-    except ValueError:
-        number = None
-    if number is None:
-        raise ValueError(f"{field[:60]!r} is not a number (a column of categories: categorical=)")
-    if abs(number) > largest:  # NaN, in any spelling, is a missing value
-        raise ValueError(f"{field[:60]!r} is not finite")
-    return number
-
-
-def _label(field: str, kind: Label) -> float | str:
-    if field in MISSING:
-        raise ValueError("the label is missing")
-    if kind == "text":
-        field.encode()
-        return field
-    number = _number(field)
-    if not math.isfinite(number):
-        raise ValueError(f"label {field[:60]!r} is not finite")
-    if kind == "whole" and not number.is_integer():
-        raise ValueError(f"label {field[:60]!r} is not a whole number, but the first ones are")
-    return number

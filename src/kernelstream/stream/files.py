@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 
 from kernelstream.stream.catalogue import Dataset, record_of
-from kernelstream.stream.download import DownloadError, Told, fetch
+from kernelstream.stream.download import DownloadError, Progress, fetch
 from kernelstream.stream.libsvm import LibsvmReader
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan
+from kernelstream.stream.options import Options
 
 _SUFFIXES = (".libsvm.xz", ".libsvm.gz", ".libsvm")
 
@@ -77,7 +77,7 @@ def announce(address: str, done: int, total: int | None) -> None:
         print(f"kernelstream: fetching {address}", file=sys.stderr, flush=True)
 
 
-def get(name: str, data_dir: str | os.PathLike[str] | None = None, *, told: Told = announce) -> Path:
+def get(name: str, data_dir: str | os.PathLike[str] | None = None, *, progress: Progress = announce) -> Path:
     """Fetch a data set into the data folder, unless it is there.
 
     The file appears under its name when it is whole and its rows are right, not before: whatever goes wrong leaves
@@ -86,7 +86,7 @@ def get(name: str, data_dir: str | os.PathLike[str] | None = None, *, told: Told
     Args:
         name: a key of `DATASETS`.
         data_dir: the folder, made if need be; by default see `data_folder`.
-        told: called with the address, the bytes that have come, and how many there will be or None; first with 0,
+        progress: called with the address, the bytes that have come, and how many there will be or None; first with 0,
             before the connection is made. By default a line on standard error.
 
     Returns:
@@ -113,7 +113,7 @@ def get(name: str, data_dir: str | os.PathLike[str] | None = None, *, told: Told
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary:
             fetched = Path(temporary, path.name)
             most = record.rows * (record.features + 1) * 32  # no number, with its index, takes 32 characters
-            fetch(record.addresses, fetched, most, told)
+            fetch(record.addresses, fetched, most, progress)
             _check(fetched, record)
             os.replace(fetched, path)
     except OSError as error:
@@ -160,7 +160,7 @@ def rows_sha256(X: Any, y: NDArray[Any]) -> str:
 
 def read_file(path: Path, record: Dataset) -> tuple[Any, NDArray[Any]]:
     """The rows of a file, as CSR."""
-    reader = LibsvmReader(Plan(task=record.task, n_features=record.features))
+    reader = LibsvmReader(Options(task=record.task, n_features=record.features))
     with contextlib.closing(Opened(path)) as opened:
         chunks = list(reader.rows(opened, None))
     rows = sum(X.shape[0] for X, _ in chunks)

@@ -7,8 +7,9 @@ import os
 import re
 from typing import Any
 
+from kernelstream.stream.bad_rows import SourceError
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan
+from kernelstream.stream.options import Options
 
 FORMATS = {
     "libsvm": ("libsvm", "LibsvmReader"),
@@ -64,10 +65,10 @@ def sniff(opened: Opened) -> str:
         return "tsv"
     if b"," in line:
         return "csv"
-    raise ValueError(f"cannot tell the format of {opened.name}: say one of {', '.join(FORMATS)}")
+    raise SourceError(f"cannot tell the format of {opened.name}: say one of {', '.join(FORMATS)}")
 
 
-def make_reader(name: str, plan: Plan) -> Any:
+def make_reader(name: str, options: Options) -> Any:
     """A reader of a format."""
     module, kind = FORMATS[name]
-    return getattr(importlib.import_module(f"kernelstream.stream.{module}"), kind)(plan)
+    return getattr(importlib.import_module(f"kernelstream.stream.{module}"), kind)(options)

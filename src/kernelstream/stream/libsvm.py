@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from scipy.sparse import csr_array
 
 from kernelstream import _text
 from kernelstream.stream.bad_rows import BadRow
 from kernelstream.stream.lines import Block, TextReader
-from kernelstream.stream.plan import Plan, Rows
+from kernelstream.stream.options import Chunk, Options
 
-# In the order of `Reason` in src/core/text.cpp.
+# In the order of `Reason` in src/core/text/libsvm.hpp.
 _REASONS = (
     "label {token} is not a number",
     "label {token} is not finite",
@@ -24,7 +23,7 @@ _REASONS = (
     "index {index} in {token}, but indices start at 1",
     "index {index} in {token}, but the largest allowed is 2147483647",
     "index {index} after index {last}, but indices must increase",
-    "index {index}, but n_features is {n_features}",
+    "index {index}, but {limit}",
     "value in {token} is not a number",
     "value in {token} is not finite",
 )
@@ -33,9 +32,9 @@ _REASONS = (
 class LibsvmReader(TextReader):
     """Rows as CSR arrays; index 1 of the file is column 0. The width grows with the largest index seen."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self._width = plan.n_features or 0
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._width = options.n_features or 0
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
@@ -45,20 +44,20 @@ class LibsvmReader(TextReader):
         """Take over a state."""
         self._width = state["width"]
 
-    def _given(self, parsed: Any) -> Rows:
+    def _give(self, parsed: Any) -> Chunk:
         labels, starts, indices, values = parsed
         self._width = max(self._width, int(indices.max(initial=-1)) + 1)
-        data = (values.astype(self._plan.dtype, copy=False), indices, starts)
-        return Rows(csr_array(data, (len(labels), self._width)), self._plan.labels(labels))
+        data = (values.astype(self._options.dtype, copy=False), indices, starts)
+        return Chunk(csr_array(data, (len(labels), self._width)), self._options.labels(labels))
 
     def _parse(self, block: Block) -> tuple[Any, list[BadRow]]:
-        plan = self._plan
+        options = self._options
         *rows, refused = _text.parse_libsvm(
             block.text,
-            plan.n_features or 0,
-            float(np.finfo(plan.dtype).max),
-            plan.labelled,
-            plan.task == "classification",
+            options.n_features or max(options.max_features, self._width),
+            options.largest,
+            options.labelled,
+            options.task == "classification",
         )
         return rows, [self._refusal(block, *numbers) for numbers in refused.reshape(-1, 6).tolist()]
 
@@ -67,7 +66,8 @@ class LibsvmReader(TextReader):
     ) -> BadRow:
         token = block.text[start : min(end, start + 60)].decode("utf-8", "replace")
         column = start - (int(block.ends[record - 1]) if record else 0) + 1
-        message = _REASONS[reason].format(
-            token=repr(token), index=index, last=last, n_features=self._plan.n_features
-        )
+        limit = f"n_features is {self._options.n_features}"
+        if self._options.n_features is None:
+            limit = f"max_features is {self._options.max_features:,}"
+        message = _REASONS[reason].format(token=repr(token), index=index, last=last, limit=limit)
         return BadRow(record, str(column), message)

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import _text
-from kernelstream.stream.bad_rows import BadRow
+from kernelstream.stream.bad_rows import BadRow, BadRowError, SourceError, TooWideError
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.plan import Plan, Rows
+from kernelstream.stream.options import Chunk, Options
 
 LONGEST_RECORD = 64 << 20
 """A line (or a CSV record) longer than this many bytes is an error: so memory stays bounded whatever comes."""
 
-_BLOCK = 8 << 20  # a block ends at this size even if it has fewer records than asked for
-_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8
+BLOCK = 8 << 20
+"""A record that begins this many bytes after the first one of a block belongs to the next block."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,14 @@ class Block:
     text: bytes
     ends: NDArray[np.int64]
     line: int
-    quotes: bool = False  # whether a record may hold several lines
+    delimiter: str = ""  # of CSV records, which may hold several lines
 
     @property
     def lines(self) -> int:
         """How many lines end in it."""
-        several = self.quotes and b'"' in self.text
-        return self.text.count(b"\n") if several else len(self.ends) - (self.text[-1:] != b"\n")
+        if b'"' in self.text:  # a record may have several
+            return self._line_ends(len(self.text))
+        return len(self.ends) - (not self.text.endswith((b"\n", b"\r") if self.delimiter else b"\n"))
 
     def record(self, number: int) -> bytes:
         """The text of one record."""
@@ -43,14 +46,19 @@ class Block:
 
     def line_of(self, number: int) -> int:
         """The line on which a record begins."""
-        return self.line + self.text.count(b"\n", 0, self._start(number))
+        return self.line + self._line_ends(self._start(number))
 
     def before(self, number: int) -> Block:
         """The records before one of them."""
-        return Block(self.text[: self._start(number)], self.ends[:number], self.line, self.quotes)
+        return Block(self.text[: self._start(number)], self.ends[:number], self.line, self.delimiter)
 
     def _start(self, number: int) -> int:
         return int(self.ends[number - 1]) if number else 0
+
+    def _line_ends(self, stop: int) -> int:
+        if self.delimiter:
+            return _text.line_ends(memoryview(self.text)[:stop])
+        return self.text.count(b"\n", 0, stop)
 
 
 class Lines:
@@ -60,6 +68,7 @@ class Lines:
         opened: the bytes.
         delimiter: of a table whose fields may be quoted; empty for records that are lines.
         at: where to go on, as `at` said.
+        latency: give the records that have come when no more came for so many seconds.
 
     Examples:
         >>> import io
@@ -68,13 +77,19 @@ class Lines:
         (b'a\nb\n', {'offset': 4, 'line': 3}, b'c', None)
     """
 
-    def __init__(self, opened: Opened, delimiter: str = "", at: dict[str, int] | None = None) -> None:
-        self._opened, self._delimiter = opened, delimiter
+    def __init__(
+        self,
+        opened: Opened,
+        delimiter: str = "",
+        at: dict[str, int] | None = None,
+        latency: float | None = None,
+    ) -> None:
+        self._opened, self._delimiter, self._latency = opened, delimiter, latency
         self._buffer = bytearray()
         self._finished = False
         self._failed: Exception | None = None
-        if at is None and opened.peek(len(_MARK)) == _MARK:
-            at = {"offset": len(_MARK), "line": 1}
+        if at is None and opened.peek(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
+            at = {"offset": len(_BYTE_ORDER_MARK), "line": 1}
         self.at = {"offset": 0, "line": 1} if at is None else dict(at)
         opened.skip(self.at["offset"])
 
@@ -85,35 +100,43 @@ class Lines:
             self.drop(block)
         return block
 
-    def look(self, most: int) -> Block | None:
-        """The next records, which stay to be taken."""
+    def look(self, most: int, *, wait: bool = False) -> Block | None:
+        """The next records, which stay to be taken; with `wait`, latency does not matter. None at the end."""
         ends: list[NDArray[np.int64]] = []
-        found = scanned = 0
+        count = scanned = 0
         while True:
-            new = _text.record_ends(self._buffer, scanned, most - found, self._delimiter)
+            new = _text.record_ends(self._buffer, scanned, most - count, self._delimiter, self._finished)
+            if len(new):
+                new = new[: np.searchsorted(new, BLOCK) + 1]  # no record that begins beyond it
+                if len(self._buffer) > LONGEST_RECORD:
+                    new = new[: _first(np.diff(new, prepend=scanned) > LONGEST_RECORD)]
             if len(new):
                 ends.append(new)
-                found += len(new)
+                count += len(new)
                 scanned = int(new[-1])
-            if found == most or (found and len(self._buffer) >= _BLOCK):
+            if count == most or scanned >= BLOCK:
                 break
+            if len(self._buffer) - scanned > LONGEST_RECORD:
+                if count:
+                    break
+                raise SourceError(self._too_long())
             if self._finished:
-                if scanned < len(self._buffer) and self._failed is None:  # the last line has no newline
+                if scanned < len(self._buffer) and self._failed is None:  # the last line has no line end
                     ends.append(np.array([len(self._buffer)]))
                 break
-            if len(self._buffer) > LONGEST_RECORD:
-                if found:
-                    break
-                raise ValueError(self._too_long())
+            if count and not wait and self._latency is not None and self._opened.pauses(self._latency):
+                break
             self._fill()
         if not ends:
+            if isinstance(self._failed, SourceError):
+                raise SourceError(f"{self._failed}, in line {self.at['line']}") from None
             if self._failed is not None:
                 raise self._failed
             return None
         all_ends = np.concatenate(ends)
         with memoryview(self._buffer) as view:
             text = bytes(view[: int(all_ends[-1])])
-        return Block(text, all_ends, self.at["line"], bool(self._delimiter))
+        return Block(text, all_ends, self.at["line"], self._delimiter)
 
     def drop(self, block: Block) -> None:
         """Go past records that were looked at."""
@@ -126,7 +149,7 @@ class Lines:
     def _fill(self) -> None:
         try:
             piece = self._opened.read()
-        except Exception as error:  # told after the whole records that came before it
+        except Exception as error:  # raised after the whole records that came before it
             self._failed, piece = error, b""
         self._finished = not piece
         self._buffer += piece
@@ -139,7 +162,12 @@ class Lines:
         )
 
 
-def _told(name: str, block: Block, bad: BadRow) -> str:
+def _first(mask: NDArray[np.bool_]) -> int:
+    """The place of the first True, or the length."""
+    return int(np.argmax(mask)) if mask.any() else len(mask)
+
+
+def _message(name: str, block: Block, bad: BadRow) -> str:
     """A bad row with its place."""
     column = f", column {bad.column}" if bad.column is not None else ""
     return f"{name}, line {block.line_of(bad.row)}{column}: {bad.reason}"
@@ -148,8 +176,8 @@ def _told(name: str, block: Block, bad: BadRow) -> str:
 class TextReader:
     """What readers of text share. A format says how a block is parsed, and how parsed rows are given out."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, options: Options) -> None:
+        self._options = options
         self._lines: Lines | None = None
         self._opened: Opened | None = None
 
@@ -164,27 +192,41 @@ class TextReader:
         done = self._opened.fraction if self._opened else None
         return None if done is None else done[0] / max(done[1], 1)
 
-    def rows(self, opened: Opened, at: dict[str, int] | None) -> Iterator[Rows]:
+    def rows(self, opened: Opened, at: dict[str, int] | None) -> Iterator[Chunk]:
         """The rows of one file, from the beginning or from where a reader stood; those before a bad one first."""
         self._opened = opened
         self._lines = lines = self._begin(opened, at)
-        while (block := lines.look(self._plan.size())) is not None:
+        while (block := lines.look(self._options.size())) is not None:
             parsed, refused = self._parse(block)
-            if refused and self._plan.bad.stops and refused[0].row:
-                block = block.before(refused[0].row)
+            stop = refused[0] if refused and self._options.bad.stops else None
+            kind: type[SourceError] = BadRowError
+            if stop is None:
+                try:
+                    chunk = self._give(parsed)
+                except TooWideError as error:
+                    stop, kind = BadRow(self._record_of(parsed, error.row), None, str(error)), SourceError
+            if stop is not None:  # the rows before it come first
+                if not stop.row:
+                    raise kind(_message(opened.name, block, stop))
+                block = block.before(stop.row)
                 parsed, refused = self._parse(block)
+                chunk = self._give(parsed)
             for bad in refused:
-                self._plan.bad.meet(partial(_told, opened.name, block, bad), block.record(bad.row))
+                self._options.bad.meet(partial(_message, opened.name, block, bad), block.record(bad.row))
             lines.drop(block)
-            yield self._given(parsed)
+            yield chunk
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
-        return Lines(opened, at=at)
+        return Lines(opened, at=at, latency=self._options.latency)
 
     def _parse(self, block: Block) -> tuple[Any, list[BadRow]]:
-        """The good rows of a block, in any form, and the bad ones in order. It may be asked twice and changes nothing."""
+        """The good rows of a block, in any form, and the bad ones in order. Nothing else is changed."""
         raise NotImplementedError
 
-    def _given(self, parsed: Any) -> Rows:
+    def _give(self, parsed: Any) -> Chunk:
         """Good rows as they are given out."""
+        raise NotImplementedError
+
+    def _record_of(self, parsed: Any, row: int) -> int:
+        """The record of a good row."""
         raise NotImplementedError

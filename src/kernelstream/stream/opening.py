@@ -7,10 +7,13 @@ import gzip
 import io
 import lzma
 import os
+import select
 import stat
 import sys
 import zlib
 from typing import IO, Any, Protocol
+
+from kernelstream.stream.bad_rows import MissingPackageError, SourceError
 
 Place = str | os.PathLike[str] | IO[Any]
 """What can be opened: a path, ``-`` for standard input, or an open file."""
@@ -38,8 +41,9 @@ class Opened:
     def __init__(self, place: Place) -> None:
         self._mine = contextlib.ExitStack()  # what is closed with us: never the caller's file
         self.name = place_name(place)
-        self._file = self._binary(place)
+        self._pipe = self._file = self._binary(place)
         self._ahead = b""
+        self._given = 0  # bytes, unpacked
         self._done, self._closed = 0, False
         self._size = _file_size(self._file)
         self.seekable = self._size is not None
@@ -47,8 +51,8 @@ class Opened:
             head = self._file.read(6) if self.seekable else _read_some(self._file)
             if self.seekable:
                 self._file.seek(-len(head), os.SEEK_CUR)
-            else:  # a pipe cannot be wound back
-                self._file = _Wound(head, self._file)
+            else:  # a pipe cannot go back
+                self._file = _PutBack(head, self._file)
             self._stream = self._unpacked(head)
         except BaseException:
             self._mine.close()
@@ -93,13 +97,31 @@ class Opened:
             taken, self._ahead = self._ahead[:size], self._ahead[size:]
             return taken
         try:
-            return _read_some(self._stream, size)
+            piece = _read_some(self._stream, size)
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
+            raise self._damaged(error) from None
         except OSError as error:
-            if error.errno is not None or not self.packed:
+            if error.errno is not None:
+                raise OSError(error.errno, error.strerror, self.name) from None
+            if not self.packed:
                 raise
-            raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
+            raise self._damaged(error) from None
+        self._given += len(piece)
+        return piece
+
+    def _damaged(self, error: Exception) -> SourceError:
+        return SourceError(
+            f"{self.name} is damaged or cut short: {error} (after {self._given:,} bytes, unpacked)"
+        )
+
+    def pauses(self, seconds: float) -> bool:
+        """Whether no more bytes come for so long. Only of plain pipes and the like can that be known."""
+        if self.seekable or self.packed or self._ahead or not hasattr(self._pipe, "fileno"):
+            return False
+        try:
+            return not select.select([self._pipe.fileno()], [], [], seconds)[0]
+        except (OSError, ValueError):  # not a descriptor, or none that this system can wait for
+            return False
 
     def peek(self, size: int) -> bytes:
         """The next `size` bytes, or all that are left, which stay to be read; a pipe may have to wait for them."""
@@ -136,8 +158,8 @@ class Opened:
                 raise self._too_short()
             size -= len(piece)
 
-    def _too_short(self) -> ValueError:
-        return ValueError(f"{self.name} ends before the place to resume from: is it the same as before?")
+    def _too_short(self) -> SourceError:
+        return SourceError(f"{self.name} ends before the place to resume from: is it the same as before?")
 
     def close(self) -> None:
         """Close what was opened here; a file given open stays open."""
@@ -186,7 +208,7 @@ def _read_some(file: Any, size: int = PIECE) -> bytes:
     return read
 
 
-class _Wound:
+class _PutBack:
     """A pipe with the bytes put back that were read from it already."""
 
     def __init__(self, head: bytes, file: _Reads) -> None:
@@ -221,7 +243,12 @@ class _Encoded:
         self._text = file
 
     def read(self, size: int = PIECE) -> bytes:
-        return self._text.read(size).encode()
+        try:
+            return self._text.read(size).encode("utf-8", "surrogatepass")  # half a pair is then a bad row
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{place_name(self._text)} is not in the encoding it was opened with: {error}"
+            ) from None
 
 
 class _Xz:
@@ -254,7 +281,7 @@ def _zstd(file: Any) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise ImportError('reading zstd needs pyarrow: pip install "kernelstream[arrow]"') from None
+        raise MissingPackageError('reading zstd needs pyarrow: pip install "kernelstream[arrow]"') from None
     return _Zstd(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
 
 

@@ -1,0 +1,85 @@
+"""From names on the command line to learners and estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kernelstream import kernels
+from kernelstream.cli.arguments import UsageError
+from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
+from kernelstream.learners import Learner, registered
+from kernelstream.losses import as_loss
+from kernelstream.stream.datasets import did_you_mean
+
+__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick"]
+
+Estimator = KernelClassifier | KernelRegressor
+
+
+def estimator_of(task: str, learner: Learner) -> Estimator:
+    """A new estimator for a task.
+
+    >>> estimator_of("regression", default_learner())
+    KernelRegressor(learner=NewtonMixture())
+    """
+    return KernelRegressor(learner) if task == "regression" else KernelClassifier(learner)
+
+
+def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int) -> Learner:
+    """The learner of this name (None: the default) with its hyper-parameters set.
+
+    >>> learner_of("nogd", [("budget", 50)], seed=0)
+    NOGD(budget=50, kernel=Gaussian())
+    """
+    learner: Learner = default_learner() if name is None else learner_class(name)()
+    known = learner.get_params()
+    if "seed" in known:
+        learner.set_params(seed=seed)
+    if "kernel" in known and known["kernel"] is None:
+        learner.set_params(kernel=kernels.as_kernel(None))  # so that its parameters have names
+    for key, value in settings:
+        known = learner.get_params()
+        if key not in known:
+            raise UsageError(
+                f"unknown hyper-parameter {key!r} of {type(learner).__name__}; {did_you_mean(key, known)}"
+            )
+        learner.set_params(**{key: _object_of(key, value)})
+    learner.check()
+    return learner
+
+
+def learner_class(name: str) -> type[Learner]:
+    """The learner of a name; those of other packages are imported only if ours have none of it.
+
+    >>> learner_class("nogd").__name__
+    'NOGD'
+    """
+    try:
+        learner: type[Learner] = pick(name, registered(plugins=False), "learner")
+    except UsageError:
+        learner = pick(name, registered(), "learner")
+    return learner
+
+
+def pick(name: str, known: dict[str, Any], kind: str) -> Any:
+    """The value of a name, in upper or lower case.
+
+    >>> pick("one", {"One": 1}, "number")
+    1
+    """
+    for key, value in known.items():
+        if key.casefold() == name.casefold():
+            return value
+    raise UsageError(f"unknown {kind} {name!r}; {did_you_mean(name, known)}")
+
+
+def _object_of(key: str, value: Any) -> Any:
+    """The kernel or the loss that a setting names; any other value as it is."""
+    if key == "kernel" and isinstance(value, str):
+        known = {
+            kernel.__name__: kernel
+            for kernel in (kernels.Gaussian, kernels.Laplacian, kernels.Polynomial, kernels.Linear)
+        }
+        return pick(value, known, "kernel")()
+    return as_loss(value) if key == "loss" and isinstance(value, str) else value

@@ -1,0 +1,160 @@
+"""`kernelstream run`: learn a source and report."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from kernelstream.cli.arguments import (
+    Command,
+    UsageError,
+    count,
+    folders,
+    learner_names,
+    output_options,
+    paths,
+    reading_options,
+    settings_option,
+)
+from kernelstream.cli.imports import import_scikit_learn
+
+__all__ = ["run"]
+
+
+@click.command(
+    cls=Command,
+    epilog="""\
+examples:
+  kernelstream run                                                      a built-in stream
+  kernelstream run train.csv.gz --target price --task regression        the column to predict, a real number
+  kernelstream run a9a --learner BOGD --set budget=200 --set kernel__gamma=0.05
+  kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
+  kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command continues
+  zcat logs.gz | kernelstream run - --format jsonl --target label --on-bad-row quarantine=bad.jsonl
+""",
+)
+@click.option(
+    "--learner",
+    metavar="NAME",
+    shell_complete=learner_names,
+    help="See `kernelstream learners` (default: the best one, untuned).",
+)
+@settings_option
+@click.option(
+    "--save", metavar="MODEL", shell_complete=paths, help="Write the model to this file at the end."
+)
+@click.option(
+    "--predictions",
+    metavar="FILE",
+    shell_complete=paths,
+    help="Write what was predicted for each row, one per line.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Keep checkpoints in this folder, and continue from the last one.",
+)
+@click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@output_options
+@reading_options()
+def run(
+    sources: tuple[str, ...],
+    learner: str | None,
+    settings: tuple[tuple[str, Any], ...],
+    save: str | None,
+    predictions: str | None,
+    checkpoint: str | None,
+    every: int | None,
+    curve: str | None,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+    **reading: Any,
+) -> int:
+    """Predict each row of a stream, then learn it, and report how that went."""
+    import_scikit_learn()
+    from kernelstream.cli.curves import check_curve, write_curve
+    from kernelstream.cli.display import figures, print_table, progress
+    from kernelstream.cli.models import estimator_of, learner_of
+    from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
+    from kernelstream.cli.reading import CHUNK, reading_arguments, source_name, task_of
+    from kernelstream.persistence import save as save_model
+    from kernelstream.runner import EVERY, Run
+    from kernelstream.stream import read
+
+    check_curve(curve)
+    if every is not None and checkpoint is None:
+        raise UsageError("--every says how often to keep a checkpoint: give --checkpoint DIR with it")
+    if every == 0:
+        raise UsageError("--every must be at least 1")
+    names, options = reading_arguments(sources, reading)
+    check_paths(
+        sources=names,
+        outputs=[
+            *model_output(save),
+            *predictions_output("--predictions", predictions),
+            *curve_output(curve),
+        ],
+        on_bad_row=reading["on_bad_row"],
+        checkpoint=checkpoint,
+        data_folder=reading["data"],
+        overwrite=overwrite,
+    )
+    task = task_of(names, options)
+    algorithm = learner_of(learner, settings, reading["seed"])
+    kept = {
+        "sources": names,
+        "learner": " ".join(repr(algorithm).split()),
+        "predictions": predictions,
+        **{key: value for key, value in options.items() if key not in ("on_bad_row", "data_dir")},
+    }
+    start = time.monotonic()
+    with progress(not (quiet or as_json)) as show:
+        outcome = Run(
+            estimator_of(task, algorithm),
+            lambda position: read(*names, **options, chunk_size=CHUNK, resume=position),
+            predictions=predictions,
+            checkpoint=checkpoint,
+            every=every or EVERY,
+            settings=kept,
+            on_chunk=show,
+        )()
+    seconds = time.monotonic() - start
+    result, rows = outcome.result, outcome.result.rounds - outcome.rows_before
+    if not result.rounds:
+        if outcome.interrupted:
+            return 130
+        raise UsageError(
+            "the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
+        )
+    if save:
+        save_model(outcome.model, save, _note(outcome.position, options))
+    title, name = type(algorithm).__name__, source_name(names)
+    if curve:
+        write_curve(curve, {title: result})
+    record = figures(result, seconds, rows)
+    if outcome.bad_rows:
+        record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
+    if outcome.rows_before:
+        record["rows_learnt_before"] = outcome.rows_before
+    if as_json:
+        print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
+        return 130 if outcome.interrupted else 0
+    print_table(f"{title} on {name}" + (", interrupted" if outcome.interrupted else ""), record)
+    if outcome.bad_rows:
+        print(f"the first bad row: {outcome.first_bad_row}")
+    if outcome.rows_before:
+        done = "this run had finished before" if not rows and not outcome.interrupted else "went on"
+        print(f"{done}: {outcome.rows_before:,} rows came from the checkpoint in {checkpoint}")
+    return 130 if outcome.interrupted else 0
+
+
+def _note(position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """How columns became features, so that `predict` does the same."""
+    encoding = {"format": position["format"], "state": position["reader"]} if position["format"] else None
+    kept = {key: options[key] for key in ("categorical", "hashed", "drop", "header") if key in options}
+    return {"encoding": encoding, "options": kept}

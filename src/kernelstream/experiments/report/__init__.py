@@ -1,6 +1,0 @@
-"""The report: a summary as one HTML page, and its charts as pictures."""
-
-from kernelstream.experiments.report.page import page, write_page
-from kernelstream.experiments.report.pictures import write_pictures
-
-__all__ = ["page", "write_page", "write_pictures"]

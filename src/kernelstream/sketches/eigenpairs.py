@@ -1,0 +1,105 @@
+"""Eigenpairs of a symmetric matrix that follow its changes: a warm start, and modifications of rank one and two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelstream.sketches.nystrom import top_eigenpairs
+
+__all__ = ["rank_one_eigenpairs", "rank_two_eigenpairs", "warm_eigenpairs"]
+
+Array = NDArray[Any]
+
+
+def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:
+    """Leading eigenpairs of ``E`` from vectors near them: subspace iteration (Eq. 10), Rayleigh-Ritz."""
+    Q = vectors
+    for _ in range(iterations - 1):  # triangular factors keep columns apart at half the price
+        Q = scipy.linalg.lu(E @ Q, permute_l=True, check_finite=False)[0]
+    Q = scipy.linalg.qr(E @ Q, mode="economic", overwrite_a=True, check_finite=False)[0]
+    small = Q.T @ (E @ Q)
+    values, rotation = top_eigenpairs((small + small.T) / 2, len(small))
+    return values, np.ascontiguousarray(Q @ rotation)
+
+
+def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) -> tuple[Array, Array]:
+    """All eigenpairs, rising, of ``V diag(values) V^T + sign v v^T`` (values rising, V orthogonal).
+
+    The eigenvalues are the roots of the secular equation, each found by LAPACK's ``lasd4``; the eigenvectors
+    follow from the z for which these roots are exact (Gu and Eisenstat), so they are orthogonal to working
+    precision.
+    """
+    if sign < 0:  # eigenvalues of -A + v v^T, their order turned
+        negated, turned = rank_one_eigenpairs(-values[::-1], vectors[:, ::-1], v, 1.0)
+        return -negated[::-1], np.ascontiguousarray(turned[:, ::-1])
+    z = vectors.T @ v
+    size = float(np.linalg.norm(z))
+    if size == 0:
+        return values, vectors
+    low = values[0]
+    d, V = values - low, np.array(vectors, order="F")
+    # What rounding cannot tell from an eigenpair of the sum is left alone: directions that v misses, equal
+    # eigenvalues.
+    tolerance = 16 * np.finfo(float).eps * max(d[-1], size * size)
+    active: list[int] = []
+    for j in np.flatnonzero(np.abs(z) * size > tolerance):
+        if active and d[j] - d[active[-1]] <= tolerance:
+            i = active[-1]
+            length = np.hypot(z[i], z[j])
+            c, s = z[j] / length, z[i] / length
+            V[:, i], V[:, j] = c * V[:, i] - s * V[:, j], s * V[:, i] + c * V[:, j]
+            z[i], z[j] = 0.0, length
+            active[-1] = int(j)
+        else:
+            active.append(int(j))
+    n = len(active)
+    new = d.copy()
+    if n == 1:
+        new[active[0]] += z[active[0]] ** 2
+    elif n > 1:
+        poles, weights = d[active], z[active]
+        roots = np.sqrt(poles)
+        rho = float(weights @ weights)
+        unit = weights / np.sqrt(rho)
+        gaps = np.empty((n, n))  # gaps[j, i] = poles_j - root_i, without cancellation
+        for i in range(n):
+            delta, root, total, info = scipy.linalg.lapack.dlasd4(i, roots, unit, rho)
+            if info:
+                raise np.linalg.LinAlgError("the secular equation has no root here")
+            gaps[:, i] = delta * total
+            new[active[i]] = root * root
+        between = np.subtract.outer(roots, roots) * np.add.outer(roots, roots)  # of the poles lasd4 has seen
+        np.fill_diagonal(between, 1.0)
+        # z_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j), paired so that no product
+        # overflows
+        ratios = gaps.copy()
+        below = np.arange(n - 1)[None, :] < np.arange(n)[:, None]
+        ratios[:, :-1] /= np.where(below, between[:, :-1], between[:, 1:])
+        exact = np.copysign(np.sqrt(np.abs(np.prod(ratios, axis=1))), weights)
+        turn = exact[:, None] / gaps
+        turn /= np.linalg.norm(turn, axis=0)
+        V[:, active] = V[:, active] @ turn
+    order = np.argsort(new, kind="stable")
+    return new[order] + low, np.ascontiguousarray(V[:, order])
+
+
+def rank_two_eigenpairs(values: Array, vectors: Array, q: int, b: Array) -> tuple[Array, Array]:
+    """All eigenpairs, falling, of ``V diag(values) V^T + e_q b^T + b e_q^T`` (values falling), by two
+    rank-one steps.
+
+    ``a b^T + b a^T = (v+ v+^T - v- v-^T) / 2`` with ``v+- = s a +- b / s``; ``s = |b|^1/2`` makes both as
+    short as can be.
+    """
+    s = np.sqrt(float(np.linalg.norm(b)))
+    if s == 0:
+        return values, vectors
+    plus, minus = b / s, -b / s
+    plus[q] += s
+    minus[q] += s
+    up = rank_one_eigenpairs(values[::-1], vectors[:, ::-1], plus / np.sqrt(2), 1.0)
+    values, vectors = rank_one_eigenpairs(*up, minus / np.sqrt(2), -1.0)
+    return np.ascontiguousarray(values[::-1]), np.ascontiguousarray(vectors[:, ::-1])

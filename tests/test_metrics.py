@@ -1,0 +1,138 @@
+"""The stream's metrics are scikit-learn's over the same rows, whatever the chunks."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from kernelstream.metrics import Baseline, ClassificationMetrics, RegressionMetrics
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def classified(classes, n=700, seed=0, imbalance=0.0):
+    rng = np.random.default_rng(seed)
+    shares = np.ones(len(classes))
+    shares[1:] -= imbalance
+    y = rng.choice(classes, n, p=shares / shares.sum())
+    p = rng.dirichlet(np.ones(len(classes)), n)
+    truth = (y[:, None] == np.array(classes)) * rng.uniform(0, 1, (n, 1))
+    p = (p + truth) / (p + truth).sum(axis=1, keepdims=True)
+    return y, np.array(classes)[p.argmax(axis=1)], p
+
+
+def by_scikit_learn(y, predicted, p, classes, rows=slice(None)):
+    y, predicted, p = y[rows], predicted[rows], p[rows]
+    average = {"average": "binary", "pos_label": classes[1]} if len(classes) == 2 else {"average": "macro"}
+    figures = {
+        "accuracy": sk.accuracy_score(y, predicted),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, predicted),
+        "precision": sk.precision_score(y, predicted, zero_division=0, **average),
+        "recall": sk.recall_score(y, predicted, zero_division=0, **average),
+        "f1": sk.f1_score(y, predicted, zero_division=0, **average),
+        "kappa": sk.cohen_kappa_score(y, predicted),
+        "mcc": sk.matthews_corrcoef(y, predicted),
+        "log_loss": sk.log_loss(y, p, labels=classes),
+    }
+    if len(classes) == 2:
+        figures["brier"] = sk.brier_score_loss(y, p[:, 1], pos_label=classes[1])
+        figures["roc_auc"] = sk.roc_auc_score(y == classes[1], p[:, 1])
+        figures["average_precision"] = sk.average_precision_score(y == classes[1], p[:, 1])
+    else:
+        truth = y[:, None] == np.array(classes)
+        figures["brier"] = float(np.mean(((p - truth) ** 2).sum(axis=1)))
+        figures["roc_auc"] = sk.roc_auc_score(y, p, multi_class="ovr", labels=classes)
+        figures["average_precision"] = sk.average_precision_score(truth, p)
+    return figures
+
+
+@pytest.mark.parametrize("chunk", [1, 13, 700])
+@pytest.mark.parametrize(
+    ("classes", "imbalance"), [([0, 1], 0.0), (["no", "yes"], 0.97), ([1, 2, 5, 9], 0.8)]
+)
+def test_classification_figures_are_scikit_learns(classes, imbalance, chunk):
+    y, predicted, p = classified(classes, imbalance=imbalance)
+    metrics = ClassificationMetrics(window=len(y))
+    for i in range(0, len(y), chunk):
+        part = slice(i, i + chunk)
+        metrics.update(y[part], predicted[part], p[part], classes)
+    expected = by_scikit_learn(y, predicted, p, classes)
+    assert set(expected) == set(ClassificationMetrics.names) == set(metrics.figures())
+    for name, value in metrics.figures().items():
+        np.testing.assert_allclose(value, expected[name], err_msg=name, **CLOSE)
+    assert metrics.confusion()[1] == sk.confusion_matrix(y, predicted, labels=classes).tolist()
+
+
+def test_the_window_has_the_last_rows():
+    y, predicted, p = classified([0, 1])
+    metrics = ClassificationMetrics(window=100)
+    for i in range(0, len(y), 30):
+        metrics.update(y[i : i + 30], predicted[i : i + 30], p[i : i + 30], [0, 1])
+    expected = by_scikit_learn(y, predicted, p, [0, 1], slice(-100, None))
+    for name, value in metrics.recent().items():
+        np.testing.assert_allclose(value, expected[name], err_msg=name, **CLOSE)
+    assert metrics.figures()["roc_auc"] == metrics.recent()["roc_auc"]
+    assert metrics.figures()["accuracy"] != metrics.recent()["accuracy"]
+
+
+def test_figures_do_not_depend_on_chunks_to_the_bit():
+    y, predicted, p = classified([0, 1, 2])
+    whole, singly = ClassificationMetrics(50), ClassificationMetrics(50)
+    whole.update(y, predicted, p, [0, 1, 2])
+    for i in range(len(y)):
+        singly.update(y[i : i + 1], predicted[i : i + 1], p[i : i + 1], [0, 1, 2])
+    assert whole.figures() == singly.figures()
+    assert whole.recent() == singly.recent()
+
+
+def test_a_missing_prediction_is_a_mistake():
+    metrics = ClassificationMetrics()
+    metrics.update(np.array([1.0, 1.0, 0.0]), np.array([np.nan, 1.0, 0.0]))
+    figures = metrics.figures()
+    assert figures["accuracy"] == pytest.approx(2 / 3)
+    assert figures["recall"] == 0.5
+    assert figures["precision"] == 1.0
+    assert np.isnan(figures["log_loss"])
+
+
+def test_the_positive_class_can_be_named():
+    metrics = ClassificationMetrics(positive="fraud")
+    metrics.update(["ok", "fraud", "ok"], ["ok", "ok", "ok"])
+    assert metrics.figures()["recall"] == 0.0
+    assert ClassificationMetrics().figures()["accuracy"] != metrics.figures()["accuracy"]
+
+
+def test_a_label_unknown_when_predicted_had_no_probability():
+    metrics = ClassificationMetrics()
+    metrics.update([0, 0, 1], [0, 0, 0], np.ones((3, 1)), [0])
+    assert metrics.figures()["log_loss"] == pytest.approx(-np.log(np.finfo(float).eps) / 3)
+
+
+@pytest.mark.parametrize("chunk", [1, 13, 500])
+def test_regression_figures_are_scikit_learns(chunk):
+    rng = np.random.default_rng(0)
+    y = rng.normal(1000, 3, 500)
+    predicted = y + rng.normal(0, 1, 500)
+    metrics = RegressionMetrics(window=100, quantile=0.9)
+    for i in range(0, 500, chunk):
+        metrics.update(y[i : i + chunk], predicted[i : i + chunk])
+    for figures, rows in ((metrics.figures(), slice(None)), (metrics.recent(), slice(-100, None))):
+        given = y[rows], predicted[rows]
+        np.testing.assert_allclose(figures["mae"], sk.mean_absolute_error(*given), **CLOSE)
+        np.testing.assert_allclose(figures["rmse"], sk.root_mean_squared_error(*given), **CLOSE)
+        np.testing.assert_allclose(figures["r2"], sk.r2_score(*given), **CLOSE)
+        np.testing.assert_allclose(figures["pinball"], sk.mean_pinball_loss(*given, alpha=0.9), **CLOSE)
+
+
+def test_baselines_are_the_obvious_ones():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 60)
+    majority = Baseline("majority").predict_then_learn(None, y)
+    for i in range(1, 60):
+        labels, counts = np.unique(y[:i], return_counts=True)
+        assert majority[i] in labels[counts == counts.max()]
+    assert Baseline("last").predict_then_learn(None, y) == [None, *y[:-1].tolist()]
+    targets = rng.normal(size=50)
+    means = Baseline("mean").predict_then_learn(None, targets)
+    np.testing.assert_allclose(means[1:], [targets[:i].mean() for i in range(1, 50)], rtol=1e-12)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        Baseline("median")
