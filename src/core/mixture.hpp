@@ -31,6 +31,7 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kLocalShare = 0.1;
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -65,7 +66,7 @@ template <class T> class Mixture {
       : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
         window(window_size, set.width, set.outputs), labels(classes()),
         aggregate(Expert::count, Expert::window, classes(), set.regression),
-        local_aggregate(LocalExpert::count, LocalExpert::aggregation + 1, classes(), set.regression, 1),
+        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
         local(set.width, set.outputs, wide ? 0 : local_rows) {
     extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = slots() + extra;

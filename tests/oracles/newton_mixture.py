@@ -173,8 +173,9 @@ class Aggregate:
     def __init__(self, experts: int, regression: bool, local: bool = False) -> None:
         self.E, self.regression = experts, regression
         self.start_shares = np.ones(experts + 2)
-        last = 1.0 if local else self.LABELS_SHARE
-        self.start_shares[experts - 1] = last
+        late = np.ones(experts)  # of an even share
+        late[1 if local else experts - 1 :] = 0.1 if local else self.LABELS_SHARE
+        self.start_shares[:experts] = late
         self.start_shares /= self.start_shares.sum()
         self.shares = self.start_shares.copy()
         self.mean = np.append(
@@ -182,7 +183,7 @@ class Aggregate:
         )  # window and labels begin with nothing
         if local:  # the aggregation's forecast alone
             self.mean = np.eye(experts)[0]
-        self.start = self.STACK_PRIOR * np.diag([*np.ones(experts - 1), last])
+        self.start = self.STACK_PRIOR * np.diag(late)
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers = 1.0, 0, 0.0

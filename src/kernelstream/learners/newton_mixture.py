@@ -134,7 +134,8 @@ class NewtonMixture(CoreLearner):
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
             their square.
-        memory: bytes of the local memory at most, 0 for none. It grows with the rows learnt; when it is full the oldest row leaves.
+        memory: bytes of the local memory at most, 0 for none. It grows with the rows learnt; when it is full the oldest
+            row leaves.
             Rows of more than ``3 budget`` features have none.
 
     This joins ideas of four papers and follows none to the letter: landmarks that are kept while they cover the data and
@@ -292,7 +293,7 @@ class NewtonMixture(CoreLearner):
         self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
 
     def _relevance(self, z: Array, landmarks: Array, gamma: float) -> Array:
-        """How much the least-squares expert's score changes with each feature: a power of its root mean square slope, at most 1."""
+        """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1."""
         if len(z) < 16:
             return np.ones(self._width)
         z = z[np.linspace(0, len(z) - 1, min(len(z), SLOPES)).astype(int)]
