@@ -192,7 +192,7 @@ class NewtonMixture(CoreLearner):
         return min(rows, 2**31 - 1) if rows >= MIN_LOCAL and width <= 3 * landmarks else 0
 
     def needs(self, width: int, outputs: int) -> int:
-        """About how many bytes the state takes when the local memory is full.
+        """About how many bytes the state takes at the start; the local memory takes up to ``memory`` more, as rows are learnt.
 
         >>> learner = NewtonMixture(budget=200, memory=0)
         >>> learner.needs(54, 1) / learner.start(54).nbytes  # doctest: +ELLIPSIS
@@ -203,8 +203,7 @@ class NewtonMixture(CoreLearner):
         features = landmarks + 1 + (outputs if wide else width)
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
-        local = self.memory if self._local_rows(width, outputs) else 0
-        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2) + local
+        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2)
 
     def _build_core(self) -> None:
         self._landmarks, window, kept = self._sizes(self._width)
