@@ -542,8 +542,11 @@ def test_a_file_of_format_1_loads():
 
 def test_a_default_model_of_format_1_loads_and_goes_on():
     """Every number of the file is in the model, under its name of today, and the model predicts and learns as it did."""
-    model = kernelstream.load(GOLDEN_MIXTURE)
-    _, old = persistence._open(GOLDEN_MIXTURE.read_bytes())
+    record, old = persistence._open(GOLDEN_MIXTURE.read_bytes())
+    today = kernelstream.load(GOLDEN_MIXTURE)  # its local memory is empty, and is filled from now on
+    assert len(today.learner_.state()["local_rows"]) == 0
+    record["parameters"]["memory"] = 0  # as it was
+    model, _ = persistence.unpack(sealed(record, old))
     state = model.learner_.state()
     since = {"first_errors", "outliers", "usual_error", "weight_squares", "weight_sum"}
     kept = sum(array.size for name, array in state.items() if name not in since)
@@ -563,6 +566,8 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     expected = json.loads(GOLDEN_MIXTURE.with_suffix(".json").read_text())
     X, y = np.array(expected["X"]), np.array(expected["y"])
     np.testing.assert_allclose(model.decision_function(X), expected["scores"], rtol=1e-10)
+    assert today.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    assert len(today.partial_fit(X, y).learner_.state()["local_rows"]) == len(y)
     assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
     np.testing.assert_allclose(model.decision_function(X), expected["scores_after"], rtol=1e-9, atol=1e-9)
     again, _ = persistence.unpack(persistence.pack(model))

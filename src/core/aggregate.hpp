@@ -32,6 +32,8 @@ class Aggregate {
 
   int64_t experts = 0, main = 0, outputs = 1;  // main: experts that the stacks begin with; outputs: classes, or 1
   bool regression = false;
+  int64_t even = 0;                            // experts from this one on begin with late_share of an even share: they have to earn more
+  double late_share = kLabelsShare;
   std::vector<double> shares;                  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   double noise = 1, noise_rounds = 0;          // regression: recent mean squared error of the forecast, over how many rounds
@@ -40,8 +42,8 @@ class Aggregate {
   double outliers = 0;                         // regression: outliers among the last targets: the share above less that below
 
   Aggregate() = default;
-  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_)
-      : experts(experts_), main(main_), outputs(outputs_), regression(regression_), shares(size_t(candidates()), 1.0 / double(candidates())),
+  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, int64_t even_ = -1, double late_share_ = kLabelsShare)
+      : experts(experts_), main(main_), outputs(outputs_), regression(regression_), even(even_ < 0 ? experts_ - 1 : even_), late_share(late_share_), shares(size_t(candidates()), 1.0 / double(candidates())),
         stack_weights(size_t(kStacks * experts), 1.0 / double(experts)), stack_covariances(size_t(kStacks * experts * experts), 0.0),
         forecasts_(size_t(candidates() * outputs)), z_(size_t(experts * outputs)), mean_(size_t(outputs)), g_(size_t(experts)),
         v_(size_t(experts)) {
@@ -58,7 +60,7 @@ class Aggregate {
     start_shares_.assign(size_t(candidates()), 0.0);
     double total = 0, mains = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
-      start_shares_[size_t(k)] = double(included_[size_t(k)]) * (k == experts - 1 ? kLabelsShare : 1);
+      start_shares_[size_t(k)] = double(included_[size_t(k)]) * (k >= even && k < experts ? late_share : 1);
       total += start_shares_[size_t(k)];
       if (k < main) mains += start_shares_[size_t(k)];
     }
@@ -155,7 +157,7 @@ class Aggregate {
   }
 
  private:
-  double stack_prior(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e == experts - 1 ? kLabelsShare : 1) * kStackPrior : 0; }
+  double stack_prior(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
 
   void softmax(double* z) const {
     double top = *std::max_element(z, z + outputs), sum = 0;

@@ -1,5 +1,7 @@
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+
 #include "bind.hpp"
 #include "mixture_state.hpp"
 
@@ -40,6 +42,27 @@ template <class N> static void add_number(nb::dict& state, const StateNumber<N>&
   state[number.name.c_str()] = nb::cast(array);
 }
 
+// The rows of the local memory, row by row in the order of their slots.
+template <class N> static void add_rows(nb::dict& state, const char* name, const std::vector<N>& from, size_t n, size_t width, size_t stride) {
+  N* out;
+  Made<N> copy = width == 1 && stride == 1 ? make<N>({n}, &out) : make<N>({n, width}, &out);
+  for (size_t i = 0; i < n; ++i) std::copy_n(from.data() + i * stride, width, out + i * width);
+  state[name] = nb::cast(copy);
+}
+
+static void add_local(nb::dict& state, const Local& local) {
+  size_t n = size_t(local.count);
+  add_rows(state, "local_rows", local.rows, n, size_t(local.width), size_t(local.stride));
+  add_rows(state, "local_targets", local.targets, n, 1, 1);
+  add_rows(state, "local_weights", local.weights, n, 1, 1);
+  float* residuals;
+  Made<float> copy = make<float>({n, size_t(local.outputs)}, &residuals);
+  std::copy_n(local.residuals.data(), local.residuals.size(), residuals);
+  state["local_residuals"] = nb::cast(copy);
+  add_rows(state, "local_cells", local.cells, n, 1, 1);
+  add_rows(state, "local_landmark_of", local.landmark_of, local.landmark_of.size(), 1, 1);
+}
+
 template <class T> static nb::dict state(BoundMixture<T>& b) {
   auto guard = b.locked();
   Layout all = layout(b.model);
@@ -52,6 +75,7 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   }
   for (const auto& number : all.numbers) add_number(state, number);
   for (const auto& count : all.counts) add_number(state, count);
+  if (b.model.local.capacity) add_local(state, b.model.local);
   return state;
 }
 
@@ -77,6 +101,63 @@ template <class N> static std::vector<N> numbers_of(nb::dict& given, const std::
   return values;
 }
 
+// The local memory of a state, checked; to be called after the rest of the state was written.
+template <class T>
+static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std::vector<int64_t>& counts, const Layout& all) {
+  Local& local = x.local;
+  if (!local.capacity) return [] {};
+  auto count_of = [&](const std::string& name) {
+    for (size_t i = 0; i < counts.size(); ++i)
+      if (all.counts[i].name == name) return counts[i];
+    return int64_t(0);
+  };
+  Matrix<Local::Step> rows;
+  Matrix<float> residuals;
+  Vector<float> targets, weights;
+  Vector<int32_t> cells, landmark_of;
+  get(given, "local_rows", rows);
+  get(given, "local_residuals", residuals);
+  get(given, "local_targets", targets);
+  get(given, "local_weights", weights);
+  get(given, "local_cells", cells);
+  get(given, "local_landmark_of", landmark_of);
+  size_t n = rows.shape(0), width = size_t(local.width), outputs = size_t(local.outputs);
+  int64_t next = count_of("local_next"), landmarks = count_of("lasting_count");
+  require(n <= size_t(local.capacity) && int64_t(n) == std::min(next, local.capacity) && rows.shape(1) == width &&
+              residuals.shape(0) == n && residuals.shape(1) == outputs && targets.shape(0) == n && weights.shape(0) == n &&
+              cells.shape(0) == n,
+          "the state's local memory has the wrong shape");
+  auto finite = [](const float* a, size_t m) { return std::all_of(a, a + m, [](float v) { return std::isfinite(v); }); };
+  require(finite(residuals.data(), n * outputs) && finite(targets.data(), n) && finite(weights.data(), n),
+          "the state's local memory is not finite");
+  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
+  require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
+          "the state's classes are out of range");
+  Vector<double> relevance;
+  get(given, "local_relevance", relevance);
+  require(std::all_of(relevance.data(), relevance.data() + relevance.shape(0), [](double v) { return v > 0 && v <= 1; }),
+          "the state's relevances must be in (0, 1]");
+  Local::Step most = Local::Step(4 * Local::kSteps);
+  require(std::all_of(rows.data(), rows.data() + n * width, [&](Local::Step v) { return v >= -most && v <= most; }),
+          "the state's local rows are out of range");
+  require(landmark_of.shape(0) <= local.most_cells(int64_t(n), landmarks) &&
+              Local::fit(cells.data(), n, landmark_of.data(), landmark_of.shape(0), landmarks),
+          "the state's local cells are out of range");
+  return [=, &local]() {
+    local.clear();
+    local.count = int64_t(n);
+    local.next = next;
+    local.allocate(local.count);
+    for (size_t i = 0; i < n; ++i) std::copy_n(rows.data() + i * width, width, local.rows.data() + i * size_t(local.stride));
+    std::copy_n(residuals.data(), n * outputs, local.residuals.data());
+    std::copy_n(targets.data(), n, local.targets.data());
+    std::copy_n(weights.data(), n, local.weights.data());
+    std::copy_n(cells.data(), n, local.cells.data());
+    local.landmark_of.assign(landmark_of.data(), landmark_of.data() + landmark_of.shape(0));
+    local.settle();
+  };
+}
+
 template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   auto guard = b.locked();
   Mixture<T>& x = b.model;
@@ -96,10 +177,12 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   }
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);
+  std::function<void()> write_local = local_of(given, x, counts, all);
   for (size_t i = 0; i < arrays.size(); ++i) all.arrays[i].write(arrays[i].data());
   for (size_t i = 0; i < numbers.size(); ++i) *all.numbers[i].value = numbers[i];
   for (size_t i = 0; i < counts.size(); ++i) *all.counts[i].value = counts[i];
   settle(x);
+  write_local();
 }
 
 template <size_t N> static nb::object names_of(const char* const (&names)[N]) {
@@ -118,11 +201,11 @@ template <class T> static void bind_as(nb::module_& m) {
   mixture
       .def(
           "__init__",
-          [](B* self, int64_t width, int64_t outputs, bool regression, int64_t budget, int64_t window, int64_t kept) {
-            require(budget >= 1 && window >= 0 && kept >= 1, "sizes out of range");
-            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), window, kept);
+          [](B* self, int64_t width, int64_t outputs, bool regression, int64_t budget, int64_t window, int64_t kept, int64_t local) {
+            require(budget >= 1 && window >= 0 && kept >= 1 && local >= 0 && local < int64_t(1) << 31, "sizes out of range");
+            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), window, kept, local);
           },
-          nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a)
+          nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a, "local"_a)
       .def(
           "build",
           [](B& b, const std::string& memory, Vector<double> centre, Vector<double> scale, double varying,
@@ -149,6 +232,43 @@ template <class T> static void bind_as(nb::module_& m) {
             return b.alone([&] { return b.model.replay(which, rows.rows, y, w, trial, counted); });
           },
           "memory"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
+      .def(
+          "refill",
+          [](B& b, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights, Vector<double> relevance) {
+            auto guard = b.locked();
+            Mixture<T>& x = b.model;
+            int64_t n = rows.rows.n;
+            require(x.local.capacity && rows.rows.width == x.set.width && int64_t(targets.shape(0)) == n &&
+                        int64_t(weights.shape(0)) == n && int64_t(relevance.shape(0)) == x.set.width && n <= std::min(x.learnt, x.capacity),
+                    "arrays of the wrong shape");
+            require(known_classes(x, targets.data(), size_t(n)), "class index out of range");
+            x.refill(rows.rows, targets.data(), weights.data(), relevance.data());
+          },
+          "rows"_a, "targets"_a, "sample_weight"_a, "relevance"_a)
+      .def(
+          "set_relevance",
+          [](B& b, Vector<double> relevance) {
+            auto guard = b.locked();
+            const double* r = relevance.data();
+            require(b.model.local.capacity && int64_t(relevance.shape(0)) == b.model.set.width &&
+                        std::all_of(r, r + relevance.shape(0), [](double v) { return v > 0 && v <= 1; }),
+                    "relevances must be in (0, 1], one per feature");
+            b.model.set_relevance(r);
+          },
+          "relevance"_a)
+      .def(
+          "array",
+          [](B& b, const std::string& name) {
+            auto guard = b.locked();
+            Layout all = layout(b.model);
+            const StateArray* array = all.find(name);
+            require(array != nullptr, "the state has no array " + name);
+            double* out;
+            Made<double> copy = array->matrix ? make<double>({array->rows.n, array->columns.n}, &out) : make<double>({array->rows.n}, &out);
+            array->read(out);
+            return nb::cast(copy);
+          },
+          "name"_a)
       .def(
           "standardise",
           [](B& b, double centre, double spread) {
@@ -179,18 +299,21 @@ template <class T> static void bind_as(nb::module_& m) {
           "other"_a)
       .def(
           "mix_outputs_from",
-          [](B& b, B& other, Matrix<double> mix, Vector<double> kept_targets) {
+          [](B& b, B& other, Matrix<double> mix, Vector<double> kept_targets, Vector<float> local_targets) {
             auto guard = other.locked();
             Mixture<T>&to = b.model, &from = other.model;
             require(&b != &other && to.set.width == from.set.width && to.capacity == from.capacity && to.set.budget == from.set.budget &&
                         to.window.size == from.window.size && !to.set.regression && !from.set.regression &&
                         int64_t(mix.shape(0)) == from.set.outputs && int64_t(mix.shape(1)) == to.set.outputs &&
-                        int64_t(kept_targets.shape(0)) == to.capacity,
+                        int64_t(kept_targets.shape(0)) == to.capacity && int64_t(local_targets.shape(0)) == from.local.count &&
+                        (to.local.capacity > 0) == (from.local.capacity > 0),
                     "arrays of the wrong shape");
             require(known_classes(to, kept_targets.data(), kept_targets.shape(0)), "class index out of range");
-            mix_outputs(to, from, mix.data(), kept_targets.data());
+            std::vector<double> local(local_targets.data(), local_targets.data() + local_targets.shape(0));
+            require(known_classes(to, local.data(), local.size()), "class index out of range");
+            mix_outputs(to, from, mix.data(), kept_targets.data(), local_targets.data());
           },
-          "other"_a, "mix"_a, "kept_targets"_a)
+          "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
       .def("kept", &kept<T>, "n"_a)
       .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>)
@@ -203,6 +326,18 @@ template <class T> static void bind_as(nb::module_& m) {
                      std::copy_n(b.model.kept_targets.data(), b.model.capacity, out);
                      return nb::cast(copy);
                    })
+      .def_prop_ro("local_targets",
+                   [](B& b) {
+                     auto guard = b.locked();
+                     float* out;
+                     Made<float> copy = make<float>({b.model.local.targets.size()}, &out);
+                     std::copy(b.model.local.targets.begin(), b.model.local.targets.end(), out);
+                     return nb::cast(copy);
+                   })
+      .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
+      .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
+      .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)
+      .def_static("local_landmark_bytes", &Local::landmark_bytes, "width"_a)
       .def_prop_ro("due",
                    [](B& b) {
                      std::vector<std::string> names;

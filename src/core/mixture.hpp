@@ -16,6 +16,7 @@
 #include "diagonal.hpp"
 #include "settings.hpp"
 #include "labels.hpp"
+#include "local.hpp"
 #include "memory.hpp"
 #include "names.hpp"
 #include "newton.hpp"
@@ -30,6 +31,8 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kLocalShare = 0.1;
+  static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
   // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
@@ -44,8 +47,10 @@ template <class T> class Mixture {
   Diagonal diagonal;                           // the linear expert of wide rows, in place of its Newton
   Window window;
   Labels labels;
-  Aggregate aggregate;
+  Aggregate aggregate, local_aggregate;
+  Local local;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
+  Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
   double weight_sum = 0, weight_squares = 0;   // of the last rows' weights, see `relative`
   double cusum = 0;
@@ -55,17 +60,21 @@ template <class T> class Mixture {
   int64_t cusum_age = 0;                       // rows since the CUSUM was 0
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
+  bool relevance_due = false;                  // the features' relevances are to be estimated again
 
-  Mixture(Settings s, int64_t window_size, int64_t capacity_)
+  Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
         window(window_size, set.width, set.outputs), labels(classes()),
-        aggregate(Expert::count, Expert::window, classes(), set.regression) {
+        aggregate(Expert::count, Expert::window, classes(), set.regression),
+        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
+        local(set.width, set.outputs, wide ? 0 : local_rows) {
     extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = slots() + extra;
     capacity = capacity_;
     kept_rows = Array<double>(size_t(capacity * set.width));
     kept_targets = Array<double>(size_t(capacity));
     kept_weights = Array<double>(size_t(capacity));
+    if (local.capacity) kept_residuals = Array<double>(size_t(capacity * set.outputs));
     auto loss = set.regression ? NewtonLoss::squared : NewtonLoss::logistic;
     for (int e = 0; e < Expert::newtons; ++e)
       if (e != Expert::linear || !wide)
@@ -84,6 +93,9 @@ template <class T> class Mixture {
     }
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
+    local_z_.resize(size_t(LocalExpert::count * classes()));
+    local_raw_.resize(size_t(2 * set.outputs));
+    residual_.resize(size_t(set.outputs));
   }
 
   // Prior variances: of each kernel feature, of the bias (1), and of the linear part, shared by the features that vary (1 for each
@@ -104,7 +116,7 @@ template <class T> class Mixture {
 
   size_t nbytes() const {
     size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
-                   kept_weights.nbytes();
+                   kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes();
     for (const Memory& memory : memories) total += memory.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
@@ -142,9 +154,10 @@ template <class T> class Mixture {
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
         learn(r, y, weight, ExpertSet::all());
+        if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
-        if (!due.empty()) {
+        if (!due.empty() || relevance_due) {
           why = Stop::due;
           return i + 1;
         }
@@ -156,10 +169,12 @@ template <class T> class Mixture {
   // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
   // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
   void standardise(double centre, double spread) {
-    if (lasting_age <= 2)
-      aggregate.restart();
-    else
-      aggregate.rescale(target_spread / spread);
+    for (Aggregate* a : {&aggregate, &local_aggregate})
+      if (lasting_age <= 2)
+        a->restart();
+      else
+        a->rescale(target_spread / spread);
+    if (lasting_age <= 2) kept_residuals.clear();
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
     target_spread = spread;
@@ -183,6 +198,7 @@ template <class T> class Mixture {
     memory.varying = varying;
     set_priors();
     if (which == MemoryKind::lasting) {
+      if (local.capacity) local.clear();       // until `refill`
       newtons[Expert::lasting].reset();
       newtons[Expert::least_squares].reset();
       wide ? diagonal.reset() : newtons[Expert::linear].reset();
@@ -228,6 +244,41 @@ template <class T> class Mixture {
       if (newton.pending) newton.flush();
     newtons[first].loss = usual;
     return total;
+  }
+
+  // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
+  // the oldest first, the last row learnt the last.
+  void refill(const Rows<double>& rows, const double* targets, const double* weights, const double* relevance) {
+    std::copy_n(relevance, set.width, local.relevance.data());
+    place_landmarks();
+    local.clear();
+    relevance_due = false;
+    for (int64_t i = 0; i < rows.n; ++i) {
+      const double* left = kept_residuals.data() + (learnt - rows.n + i) % capacity * set.outputs;
+      for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
+      local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), relative(weights[i]), residual_.data());
+    }
+  }
+
+  // Another relevance of each feature; the local memory keeps its rows.
+  void set_relevance(const double* relevance) {
+    std::vector<double> before = local.relevance;
+    std::copy_n(relevance, set.width, local.relevance.data());
+    place_landmarks();
+    local.rescale(before.data());
+    relevance_due = false;
+  }
+
+  void place_landmarks() {
+    const Points<double>& landmarks = memories[MemoryKind::lasting].landmarks;
+    std::vector<double> dense(size_t(std::max<int64_t>(1, landmarks.count * set.width)));
+    for (int64_t j = 0; j < landmarks.count; ++j)
+      for (int64_t d = 0; d < set.width; ++d) dense[size_t(j * set.width + d)] = landmarks.panel.at(j, d);
+    Rows<double> points;
+    points.n = landmarks.count;
+    points.width = set.width;
+    points.dense = dense.data();
+    local.place(points, memories[MemoryKind::lasting].zero.data());
   }
 
  private:
@@ -303,12 +354,48 @@ template <class T> class Mixture {
     else
       labels.score(z_.data() + Expert::labels * C);
     const double* p = aggregate.forecast(z_.data());
+    if (local.capacity) p = forecast_local(r, p);
     if (set.regression)
       out[0] = p[0] * target_spread + target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
+  }
+
+  // The local aggregation's forecast, from that of the aggregation, p.
+  const double* forecast_local(int64_t r, const double* p) {
+    global_ = p;
+    local.look(scaled_[MemoryKind::lasting], r);
+    if (local.near.empty()) return p;
+    local.solve();
+    double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
+    int64_t C = classes();
+    for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
+    local.forecast(f);
+    local.forecast_residual(g);
+    double *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
+    for (int64_t c = 0; c < C; ++c) {
+      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+      neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
+      corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+    }
+    return local_aggregate.forecast(z);
+  }
+
+  // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
+  void learn_local(double y, double weight) {
+    if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight);
+    double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
+    for (int64_t c = 0; c < set.outputs; ++c) {
+      double residual = set.regression      ? y - global_[0]
+                        : set.outputs == 1 ? y - (global_[1] - global_[0])
+                                           : 2 * (double(int64_t(y) == c) - global_[c]);
+      residual = std::min(std::max(residual, -Local::kLargest), Local::kLargest);
+      left[c] = set.regression ? residual * target_spread : residual;
+      residual_[size_t(c)] = float(residual);
+    }
+    local.put(y, weight, residual_.data());
   }
 
   void learn(int64_t r, double y, double weight, ExpertSet experts) {
@@ -378,6 +465,7 @@ template <class T> class Mixture {
       lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
+    for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
     const double* phi = features_[MemoryKind::recent].data() + r * m;
     double covered = dot(phi, phi, size_t(slots() / kLine<double>));
     if (++recent_age <= set.budget)
@@ -389,7 +477,9 @@ template <class T> class Mixture {
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
   Rows<double> scaled_[MemoryKind::count];
-  std::vector<double> z_, raw_, slopes_;
+  std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
+  std::vector<float> residual_;
+  const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
 };
 
 }  // namespace KS_MODULE

@@ -174,6 +174,16 @@ template <class T> Layout layout(Mixture<T>& x) {
   matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);
   vector("kept_weights", x.kept_weights, size_t(x.capacity), StateArray::ring);
+  if (x.local.capacity) {                      // the rows of the local memory, whose number changes, are not among these arrays
+    matrix("kept_residuals", x.kept_residuals.data(), {size_t(x.capacity), x.set.outputs}, {outputs}, StateArray::ring);
+    vector("local_relevance", x.local.relevance, width);
+    vector("local_shares", x.local_aggregate.shares, x.local_aggregate.shares.size());
+    vector("local_stack_weights", x.local_aggregate.stack_weights, x.local_aggregate.stack_weights.size());
+    vector("local_stack_covariances", x.local_aggregate.stack_covariances, x.local_aggregate.stack_covariances.size());
+    all.numbers.push_back({"local_noise", &x.local_aggregate.noise, positive, most});
+    all.numbers.push_back({"local_noise_rounds", &x.local_aggregate.noise_rounds, -most, most});
+    all.counts.push_back({"local_next", &x.local.next, 0, many});
+  }
   all.numbers.push_back({"target_centre", &x.target_centre, -most, most});
   all.numbers.push_back({"target_spread", &x.target_spread, positive, most});
   return all;
@@ -188,12 +198,13 @@ template <class T> void settle(Mixture<T>& x) {
     memory.landmarks.renew();
   }
   x.window.points.renew();
+  if (x.local.capacity) x.place_landmarks();
 }
 
 template <class T> void copy_numbers(Mixture<T>& to, Mixture<T>& from) {
   Layout a = layout(to), b = layout(from);
-  for (size_t i = 0; i < a.numbers.size(); ++i) *a.numbers[i].value = *b.numbers[i].value;
-  for (size_t i = 0; i < a.counts.size(); ++i) *a.counts[i].value = *b.counts[i].value;
+  for (size_t i = 0; i < std::min(a.numbers.size(), b.numbers.size()); ++i) *a.numbers[i].value = *b.numbers[i].value;
+  for (size_t i = 0; i < std::min(a.counts.size(), b.counts.size()); ++i) *a.counts[i].value = *b.counts[i].value;
 }
 
 // Makes `to`, which has learnt nothing, what `from` would be had its rows had more features, always 0 so far. False if the experts
@@ -215,9 +226,9 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
   int64_t n = std::min({from.learnt, from.capacity, to.capacity});
   for (const StateArray& array : target.arrays)
     if (array.role == StateArray::ring) {
-      const StateArray& old = *source.find(array.name);
-      for (int64_t i = from.learnt - n; i < from.learnt; ++i)
-        for (size_t j = 0; j < old.columns.n; ++j) array.at(size_t(i % to.capacity), j) = old.at(size_t(i % from.capacity), j);
+      const StateArray* old = source.find(array.name);
+      for (int64_t i = from.learnt - n; old && i < from.learnt; ++i)
+        for (size_t j = 0; j < old->columns.n; ++j) array.at(size_t(i % to.capacity), j) = old->at(size_t(i % from.capacity), j);
     }
   bool same = to.wide == from.wide && to.set.budget == from.set.budget && to.window.size == from.window.size;
   if (!same) {
@@ -227,12 +238,16 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
     to.window.points.count = to.window.next = 0;
   }
   settle(to);
+  if (same && to.local.capacity && from.local.capacity)
+    to.local.take(from.local, from.local.targets.data(), [&](const float* old, float* mine) { std::copy_n(old, to.set.outputs, mine); });
+  else
+    to.local.clear();
   return same;
 }
 
 // Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs f replaced by f mix; `targets`: those
 // of the rows kept, in the new code. Wide rows' experts see the outputs: their memories are to be rebuilt.
-template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets) {
+template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
   auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
@@ -277,6 +292,15 @@ template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const doub
   if (from.labels.last >= 0) to.labels.last = moved[size_t(from.labels.last)];
   std::copy_n(targets, to.capacity, to.kept_targets.data());
   settle(to);
+  if (!to.local.capacity) return;
+  auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
+    for (int64_t c = 0; c < after; ++c) {
+      mine[c] = 0;
+      for (int64_t k = 0; k < before; ++k) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
+    }
+  };
+  for (int64_t i = 0; i < to.capacity; ++i) turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);
+  to.local.take(from.local, local_targets, turn);
 }
 
 }  // namespace KS_MODULE

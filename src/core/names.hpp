@@ -12,6 +12,13 @@ struct Expert {
   static constexpr int count = 6, newtons = 4;
 };
 
+// What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
+// targets, and the first corrected by the neighbours' residuals.
+struct LocalExpert {
+  enum Name { aggregation, neighbours, corrected };
+  static constexpr int count = 3;
+};
+
 struct MemoryKind {
   enum Name { lasting, recent };
   static constexpr int count = 2;

@@ -54,7 +54,14 @@ _OBJECTS = {
 }
 #: What a header takes in memory at most, measured on headers of many kinds: its text in several forms, and Python's objects.
 _BYTES_PER_CHARACTER, _BYTES_PER_ENTRY = 12, 128
-_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U64": np.uint64}
+_DTYPES = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
+    "U64": np.uint64,
+}
 
 
 def save(model: Model, path: str | os.PathLike[str], note: Any = None) -> None:

@@ -37,7 +37,7 @@ SMALL = {
     "KRLS": {"max_size": 10},
     "NOGD": {"budget": 12, "rank": 5},
     "NOLANA": {"budget": 12, "rank": 5},
-    "NewtonMixture": {"budget": 8},
+    "NewtonMixture": {"budget": 8, "memory": 4000},
     "OKLGD": {"max_size": 10_000},
     "OKS": {"bandwidths": (0.5, 2.0)},
     "OKSSIL": {"nu": 0.3},

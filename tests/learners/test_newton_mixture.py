@@ -475,7 +475,7 @@ def test_rows_that_become_wide():
     ],
 )
 def test_what_it_needs_is_known_before(budget, width, outputs):
-    learner = NewtonMixture(budget)
+    learner = NewtonMixture(budget, memory=0)
     assert 0.9 < learner.needs(width, outputs) / learner.start(width, outputs).nbytes < 1.01
 
 
@@ -595,8 +595,8 @@ def test_targets_that_grow_without_bound_end_in_refusals():
 def test_a_long_stream(task):
     """The short form of benchmarks/long_run.py, whose 20 million rounds are in docs/results/long_run.md."""
     rng = np.random.default_rng(33)
-    learner = NewtonMixture(6).start(2, OUTPUTS[task], regression=task == "regression")
-    size = learner.nbytes
+    learner = NewtonMixture(6, memory=10_000).start(2, OUTPUTS[task], regression=task == "regression")
+    size = 0
     for k in range(16):
         X = rng.normal(size=(4096, 2)) + 2 * (k // 4)
         X[rng.random(len(X)) < 0.1] = 1.0
@@ -604,6 +604,7 @@ def test_a_long_stream(task):
             as_rows(X), targets(task, X[:, 0] - X.mean(axis=0)[0]), rng.choice([1.0, 0.01, 30.0], size=len(X))
         )
         state = learner.state()
+        size = size or learner.nbytes  # the local memory is full
         assert learner.nbytes == size
         assert all(np.isfinite(array).all() for array in state.values())
         for name in ("lasting", "least_squares", "recent", "linear"):
@@ -618,12 +619,16 @@ def test_a_long_stream(task):
 @each_task
 def test_memory_does_not_grow(task):
     X, y = stream(task, 20_000)
-    learner = started(task, 3)
-    shapes, size = {k: v.shape for k, v in learner.state().items()}, learner.nbytes
+    learner = NewtonMixture(12, memory=20_000).start(3, OUTPUTS[task], regression=task == "regression")
+    learner.run(as_rows(X[:1000]), y[:1000])
+    state, size = learner.state(), learner.nbytes
+    bare = NewtonMixture(12, memory=0).start(3, OUTPUTS[task], regression=task == "regression")
+    assert 15_000 < size - bare.nbytes - state["kept_residuals"].nbytes <= 20_000
+    shapes = {k: v.shape for k, v in state.items() if k != "local_landmark_of"}
     for part in np.split(np.arange(len(y)), 10):
         learner.run(as_rows(X[part]), y[part])
         assert learner.nbytes == size
-        assert {k: v.shape for k, v in learner.state().items()} == shapes
+        assert {k: v.shape for k, v in learner.state().items() if k != "local_landmark_of"} == shapes
 
 
 def test_memory_is_what_the_documentation_says():
@@ -733,8 +738,16 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
                 broken = array.copy()
                 broken.flat[array.size // 2] = value
                 bad.append({name: broken})
-    counts = {name for name in good.keys() - {"shape"} if good[name].dtype.kind == "i"}
-    assert len(counts) == 12
+    counts = {name for name in good.keys() - {"shape"} if good[name].dtype == np.int64}
+    assert len(counts) == (12 if d == 40 else 13)
+    if d == 3:
+        bad += [{"local_cells": good["local_cells"] + shift} for shift in (-2, 1, 10**6)]
+        bad += [{"local_landmark_of": good["local_landmark_of"] + shift} for shift in (-1, -12, 12)]
+        bad.append({"local_rows": good["local_rows"] * 0 + np.int16(5000)})
+        bad.append({"local_weights": -good["local_weights"]})
+        bad += [{"local_relevance": good["local_relevance"] * value} for value in (0.0, -1.0, 3.0)]
+        if task == "three":
+            bad.append({"local_targets": good["local_targets"] + 3})
     bad += [
         {name: np.array([value])} for name in counts for value in (-2, 2**63 - 1) if (name, value) != NEVER
     ]

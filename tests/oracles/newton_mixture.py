@@ -170,16 +170,20 @@ class Aggregate:
         0.01,
     )
 
-    def __init__(self, experts: int, regression: bool) -> None:
+    def __init__(self, experts: int, regression: bool, local: bool = False) -> None:
         self.E, self.regression = experts, regression
         self.start_shares = np.ones(experts + 2)
-        self.start_shares[experts - 1] = self.LABELS_SHARE
+        late = np.ones(experts)  # of an even share
+        late[1 if local else experts - 1 :] = 0.1 if local else self.LABELS_SHARE
+        self.start_shares[:experts] = late
         self.start_shares /= self.start_shares.sum()
         self.shares = self.start_shares.copy()
         self.mean = np.append(
             np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0]
         )  # window and labels begin with nothing
-        self.start = self.STACK_PRIOR * np.diag([*np.ones(experts - 1), self.LABELS_SHARE])
+        if local:  # the aggregation's forecast alone
+            self.mean = np.eye(experts)[0]
+        self.start = self.STACK_PRIOR * np.diag(late)
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers = 1.0, 0, 0.0
@@ -288,10 +292,58 @@ class Labels:
         self.last = y
 
 
+class Local:
+    """All rows kept, and kernel ridge regression on the nearest of those whose landmark is among the nearest eight."""
+
+    def __init__(self, width: int, rows: int) -> None:
+        self.relevance, self.landmarks, self.most = np.ones(width), np.zeros((0, width), int), rows
+        self.clear()
+
+    def clear(self) -> None:
+        """No rows."""
+        self.rows: list[tuple[Array, int, np.float32, np.float32, Array]] = []
+
+    def steps(self, z: Array) -> Array:
+        """A scaled row as integers."""
+        return np.floor(z * self.relevance * 512 + 0.5).astype(int)
+
+    def order(self, q: Array) -> Array:
+        """The landmarks, the nearest first."""
+        return np.argsort(np.sum((self.landmarks - q) ** 2, axis=1), kind="stable")
+
+    def put(self, z: Array, y: float, weight: float, residual: Array) -> None:
+        """Keep a row."""
+        if len(self.landmarks):
+            q = self.steps(z)
+            row = (q, int(self.order(q)[0]), np.float32(y), np.float32(weight), residual.astype(np.float32))
+            self.rows = [*self.rows, row][-self.most :]
+
+    def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array] | None:
+        """Of the target, and of what the aggregation's forecast leaves."""
+        q = self.steps(z)
+        probed = set(self.order(q)[:8].tolist())
+        near = [row for row in reversed(self.rows) if row[1] in probed]  # of rows equally far the younger one
+        near = sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:24]
+        if not near:
+            return None
+        S = np.array([row[0] for row in near])
+        to_query = np.sqrt(np.sum((S - q) ** 2, axis=1).astype(float))
+        positive = [d for d in (to_query[len(near) // 2], to_query[-1], 1.0) if d > 0]
+        unit = math.sqrt(3) / (2 * positive[0])
+        among = np.sqrt(np.sum((S[:, None] - S[None]) ** 2, axis=2).astype(float))
+        ridge = [0.1 / min(max(float(row[3]), 1e-9), 1e3) for row in near]
+        K = (1 + unit * among) * np.exp(-unit * among) + np.diag(ridge)
+        a = np.linalg.solve(K, (1 + unit * to_query) * np.exp(-unit * to_query))
+        Y = np.array([columns(float(row[2]), outputs) for row in near])
+        return a @ Y, a @ np.array([row[4] for row in near], float)
+
+
 class NewtonMixture(Learner):
     """The default learner."""
 
-    def __init__(self, *, width: int, outputs: int, budget: int, regression: bool = False) -> None:
+    def __init__(
+        self, *, width: int, outputs: int, budget: int, regression: bool = False, local_rows: int = 10**9
+    ) -> None:
         super().__init__(outputs=outputs, regression=regression)
         self.width, self.budget = width, budget
         self.capacity = max(budget, min(4 * budget, 2**22 // max(1, width)))
@@ -307,6 +359,9 @@ class NewtonMixture(Learner):
         self.cusum = self.coverage_start = self.coverage = 0.0
         self.events: list[tuple[int, str]] = []
         self.aggregate = Aggregate(6, regression)
+        self.local = Local(width, local_rows) if width <= 3 * budget else None
+        self.local_aggregate = Aggregate(3, regression, local=True)
+        self.residuals: list[Array] = []  # of the rows kept, in the units of the targets
         self.labels, self.last_target = Labels(self.classes), 0.0
         self.empty("lasting")
         self.empty("recent")
@@ -382,9 +437,85 @@ class NewtonMixture(Learner):
 
     def score_one(self, x: Array) -> Array:
         p = self.aggregate.forecast(self.logits(x))
+        z = self.local_logits(x, p)
+        p = p if z is None else self.local_aggregate.forecast(z)
         if self.regression:
             return p * self.target_spread + self.target_centre
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
+
+    def local_logits(self, x: Array, p: Array) -> Array | None:
+        """What the local aggregation sees: the aggregation's forecast, the neighbours', and the first corrected."""
+        made = None if self.local is None else self.local.forecasts(self.lasting.scaled(x), self.outputs)
+        if made is None:
+            return None
+        f, missing = made
+        if self.regression:
+            return np.array([p, f, p + missing])
+        if self.outputs == 1:
+            f, missing = np.append(0.0, f), np.append(-missing, missing)
+        corrected = np.log(np.maximum(p + missing / 2, 0.005))
+        return np.array([np.log(np.maximum(p, 1e-6)), np.clip(4 * f, -15, 15), corrected])
+
+    def learn_local(self, x: Array, label: float, target: float, w: float, p: Array) -> None:
+        """p: the aggregation's forecast."""
+        if self.local is None:
+            return
+        z = self.local_logits(x, p)
+        if z is not None:
+            self.local_aggregate.learn(z, label, w)
+        if self.regression:
+            residual = target - p
+        elif self.outputs == 1:
+            residual = np.array([target - (p[1] - p[0])])
+        else:
+            residual = 2 * ((np.arange(self.outputs) == int(target)) - p)
+        unit = self.target_spread if self.regression else 1.0
+        self.residuals = [*self.residuals, residual * unit][-self.capacity :]
+        self.local.put(self.lasting.scaled(x), target, w, residual)
+
+    def relevance(self, X: Array) -> Array:
+        """How much the least-squares expert's score changes with each feature."""
+        if len(X) < 16:
+            return np.ones(self.width)
+        memory, W = self.lasting, self.least_squares.W
+        n = len(memory.landmarks)
+        beta = np.linalg.solve(memory.L.T, W[:n])
+        square = np.zeros(self.width)
+        for x in X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]:
+            apart = memory.scaled(x) - memory.landmarks
+            k = np.exp(-memory.gamma * np.sum(apart**2, axis=1))
+            slope = W[self.budget + 1 :] - 2 * memory.gamma * (apart * k[:, None]).T @ beta
+            square += np.sum(slope**2, axis=1)
+        return (
+            (0.02 + 0.98 * np.sqrt(square / square.max())) ** 1.5 if square.max() > 0 else np.ones(self.width)
+        )
+
+    def refill(self, kept: Kept) -> None:
+        """The local memory anew from the rows kept."""
+        if self.local is None:
+            return
+        self.local.relevance = self.relevance(np.array([x for x, _, _ in kept]))
+        self.local.landmarks = np.array([self.local.steps(z) for z in self.lasting.landmarks])
+        self.local.clear()
+        unit = self.target_spread if self.regression else 1.0
+        for (x, y, w), residual in zip(kept, self.residuals[-len(kept) :], strict=True):
+            self.local.put(self.lasting.scaled(x), self.standard(y), w, residual / unit)
+
+    def rescale_local(self) -> None:
+        """Relevances by what has been learnt since; the rows kept are moved."""
+        if self.local is None or self.lasting_age not in (
+            4 * self.capacity,
+            16 * self.capacity,
+            64 * self.capacity,
+        ):
+            return
+        rows, before = self.local.rows, self.local.relevance
+        self.local.relevance = self.relevance(np.array([x for x, _, _ in self.kept]))
+        self.local.landmarks = np.array([self.local.steps(z) for z in self.lasting.landmarks])
+        self.local.rows = []
+        for q, _, y, w, residual in rows:
+            q = np.floor(q * (self.local.relevance / before) + 0.5).astype(int)
+            self.local.rows.append((q, int(self.local.order(q)[0]), y, w, residual))
 
     def teach(self, which: str, x: Array, y: float, weight: float) -> None:
         """One row to all experts of a memory; y as the experts see it."""
@@ -436,6 +567,7 @@ class NewtonMixture(Learner):
         label = target if self.regression or self.outputs > 1 else float(y > 0)
         losses = self.aggregate.losses(logits, label)
         share = float(np.sum(self.recent.phi(x, self.budget) ** 2))
+        self.learn_local(x, label, target, w, self.aggregate.forecast(logits))
         recent = self.features("recent", x)
         self.teach("lasting", x, target, w)
         self.recent_expert.learn(
@@ -472,6 +604,8 @@ class NewtonMixture(Learner):
         for which in ("lasting", "recent"):
             if which in due:
                 self.rebuild(which)
+        if "lasting" not in due:
+            self.rescale_local()
 
     # ---- rebuilding ----
 
@@ -484,9 +618,11 @@ class NewtonMixture(Learner):
         if self.target_spread <= 1e-12 * abs(self.target_centre):
             self.target_spread = max(1.0, abs(self.target_centre))
         if self.lasting_age <= 2:  # losses of targets of unknown scale
-            self.aggregate = Aggregate(6, True)
+            self.residuals = [0 * residual for residual in self.residuals]
+            self.aggregate, self.local_aggregate = Aggregate(6, True), Aggregate(3, True, local=True)
         else:
-            self.aggregate.rescale(before / self.target_spread)
+            for aggregate in (self.aggregate, self.local_aggregate):
+                aggregate.rescale(before / self.target_spread)
         self.last_target = self.standard(last)
 
     def without_outliers(self) -> Array:
@@ -546,6 +682,7 @@ class NewtonMixture(Learner):
                 min(2 * self.lasting_age, self.capacity) if self.lasting_age < self.capacity else math.inf
             )
             self.cusum, self.cusum_age = 0.0, 0
+            self.refill(kept)
         else:
             self.recent_age, self.coverage_start, self.coverage = 0, 0.0, 0.0
 

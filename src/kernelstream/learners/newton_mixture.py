@@ -19,6 +19,12 @@ Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic s
 
 Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
 
+Local memory. Many rows, of which the nearest are found through cells, and kernel ridge regression on those (see
+``src/core/local.hpp``): of the targets, and of the residuals of the aggregation's forecast. A second aggregation of the same kind
+joins the three. A feature counts in the distance by its relevance, how much the least_squares expert's score changes with it.
+Relevances are estimated at each rebuild of the lasting memory, when the local memory begins again from the rows kept, and when
+16, 64 and 256 budget rows have been learnt since. Wide rows have no local memory.
+
 Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, 4, 8, ... 4 budget rows have been learnt. Later
 the recent memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
 one when the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM
@@ -67,6 +73,11 @@ OUTLIER, OUTLIER_ROWS = 5.0, 16
 JITTER = 1e-3
 #: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
 TRIAL = 2
+
+#: Fewer rows than these are no local memory.
+MIN_LOCAL = 32
+#: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
+SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
@@ -123,6 +134,9 @@ class NewtonMixture(CoreLearner):
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
             their square.
+        memory: bytes of the local memory at most, 0 for none. It grows with the rows learnt; when it is full the oldest
+            row leaves.
+            Rows of more than ``3 budget`` features have none.
 
     This joins ideas of four papers and follows none to the letter: landmarks that are kept while they cover the data and
     replaced when they do not (NOLANA, KORS), Nystrom features of bounded rank (SkeGD), second-order steps (KONS), the bandwidth
@@ -149,16 +163,18 @@ class NewtonMixture(CoreLearner):
     link: ClassVar[str | None] = "softmax"
 
     budget: int
+    memory: int
     _core: Any
     _landmarks: int
 
-    def __init__(self, budget: int = 200) -> None:
-        self.budget = budget
+    def __init__(self, budget: int = 200, memory: int = 2**26) -> None:
+        self.budget, self.memory = budget, memory
         self.check()
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         check_integer("budget", self.budget, low=1)
+        check_integer("memory", self.memory, low=0)
 
     def _sizes(self, width: int) -> tuple[int, int, int]:
         """Landmarks of a memory, rows of the window, rows kept."""
@@ -168,10 +184,18 @@ class NewtonMixture(CoreLearner):
         window = min(WINDOW, landmarks) if width <= WINDOW_WIDTH else 0
         return landmarks, window, max(landmarks, min(4 * landmarks, MAX_ENTRIES // max(1, width)))
 
-    def needs(self, width: int, outputs: int) -> int:
-        """About how many bytes the state takes.
+    def _local_rows(self, width: int, outputs: int) -> int:
+        """How many rows the local memory may keep."""
+        landmarks = self._sizes(width)[0]
+        free = self.memory - landmarks * int(core.Mixture64.local_landmark_bytes(width)) - 8 * width
+        rows = free // int(core.Mixture64.local_row_bytes(width, outputs))
+        return min(rows, 2**31 - 1) if rows >= MIN_LOCAL and width <= 3 * landmarks else 0
 
-        >>> NewtonMixture(budget=200).needs(54, 1) / NewtonMixture(budget=200).start(54).nbytes  # doctest: +ELLIPSIS
+    def needs(self, width: int, outputs: int) -> int:
+        """About how many bytes the state takes at the start; the local memory takes up to ``memory`` more, as rows are learnt.
+
+        >>> learner = NewtonMixture(budget=200, memory=0)
+        >>> learner.needs(54, 1) / learner.start(54).nbytes  # doctest: +ELLIPSIS
         0.9...
         """
         landmarks, window, kept = self._sizes(width)
@@ -190,6 +214,7 @@ class NewtonMixture(CoreLearner):
             budget=self._landmarks,
             window=window,
             kept=kept,
+            local=self._local_rows(self._width, self._outputs),
         )
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
@@ -201,6 +226,9 @@ class NewtonMixture(CoreLearner):
                 self._standardise()
             for memory in due:
                 self._rebuild(memory)
+            if self._core.relevance_due:
+                with one_thread():
+                    self._estimate_relevance()
 
     # ---- rebuilding a memory ----
 
@@ -250,7 +278,38 @@ class NewtonMixture(CoreLearner):
             gammas = gammas[max(0, used - 1) : used + 2]
         losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
         far = np.abs(np.log(gammas / unit)) / np.log(4)
-        build(float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))]), 0, False)
+        gamma = float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))])
+        build(gamma, 0, False)
+        if memory == "lasting" and self._core.local:
+            rows = as_rows(kept, np.float64)
+            self._core.refill(rows, targets, weights, self._relevance(z, landmarks, gamma))
+
+    def _estimate_relevance(self) -> None:
+        """The relevance of each feature once more, by what has been learnt since."""
+        get = self._core.array
+        kept, _, _ = self._core.kept(self._core.lasting_age)
+        z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
+        self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
+
+    def _relevance(self, z: Array, landmarks: Array, gamma: float) -> Array:
+        """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1."""
+        if len(z) < 16:
+            return np.ones(self._width)
+        z = z[np.linspace(0, len(z) - 1, min(len(z), SLOPES)).astype(int)]
+        fitted, n = self._core.array("least_squares_weights"), len(landmarks)
+        of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
+        kernels = np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
+        square = np.zeros(self._width)
+        for output in range(self._outputs):
+            pull = kernels * of_kernels[:, output]
+            curved = pull.sum(axis=1)[:, None] * z - pull @ landmarks
+            square += np.sum((fitted[self._landmarks + 1 :, output] - 2 * gamma * curved) ** 2, axis=0)
+        largest = square.max(initial=0.0)
+        if not largest > 0:
+            return np.ones(self._width)
+        slope = np.sqrt(square / largest)
+        relevance: Array = (LEAST_SLOPE + (1 - LEAST_SLOPE) * slope) ** RELEVANCE_POWER
+        return relevance
 
     # ---- state ----
 
@@ -274,13 +333,22 @@ class NewtonMixture(CoreLearner):
         if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
             raise state_error()
         one, none = np.ones(1), np.zeros(1)
-        return upgraded | {
+        upgraded |= {
             "weight_sum": one,
             "weight_squares": one,
             "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
             "first_errors": np.zeros(FIRST_ERRORS),
             "outliers": none,
         }
+        return self._empty_local(upgraded) | upgraded
+
+    def _empty_local(self, state: State) -> State:
+        """The arrays of an empty local memory, which an older state lacks."""
+        width, outputs, regression, _ = (int(v) for v in state["shape"])
+        fresh = (
+            NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression)).state()
+        )
+        return {name: fresh[name] for name in fresh if name.startswith("local_") or name == "kept_residuals"}
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
@@ -295,8 +363,9 @@ class NewtonMixture(CoreLearner):
         before = self._core
         self._outputs = mix.shape[1]
         self._build_core()
+        local = np.ascontiguousarray(recode(before.local_targets.astype(np.float64)), np.float32)
         self._core.mix_outputs_from(
-            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets)
+            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets), local
         )
         if self._core.wide and self._core.learnt:
             self._restart()

@@ -1,0 +1,522 @@
+// The local memory of NewtonMixture: many rows kept, the nearest ones found through cells, and a small kernel machine on those.
+//
+// A row kept is its scaled row times the features' relevances, in steps of 1 / kSteps, as 16-bit integers. Square distances are sums
+// of integers, exact in any order: the nearest rows depend on neither the machine nor the chunks.
+//
+// Cells. Each row lies in one cell, each cell under one landmark, the nearest to its rows. A cell of more than kSplit rows is split in
+// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks, the
+// nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
+// Were there no free cell when one is needed, a row would lie in none, and would not be found.
+//
+// The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
+// kernel (3/2) whose length is kLength times the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
+// the residual r that the aggregation's forecast left at row i when that was learnt.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "rows.hpp"
+#include "simd.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace KS_MODULE {
+
+class Local {
+ public:
+  using Step = int16_t;
+  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.1, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr int64_t kNeighbours = 24, kProbed = 8, kSplit = 64, kMeasured = 512;
+  static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
+  static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
+  static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
+  static constexpr double kLargest = 1e30;     // of a target, standardised
+
+  int64_t width = 0, stride = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there is no local memory
+  int64_t count = 0, next = 0;                 // rows kept; rows put since the memory began
+  std::vector<Step> rows;                      // by slot
+  std::vector<float> targets, weights, residuals;
+  std::vector<int32_t> cells;                  // of each slot; -1: none
+  std::vector<int32_t> landmark_of;            // of each cell, -1 if it is free
+  std::vector<double> relevance;               // of each feature, in (0, 1]: what its scaled value is multiplied by
+
+  struct Near {
+    int64_t square;
+    int32_t which;
+    bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
+  };
+  std::vector<Near> near;                      // the neighbours of the query, by slot, the nearest first
+
+  Local() = default;
+  Local(int64_t width_, int64_t outputs_, int64_t capacity_)
+      : width(width_), stride((width_ + 15) / 16 * 16), outputs(outputs_), capacity(capacity_),
+        relevance(size_t(capacity_ ? width_ : 0), 1.0), zero_(relevance.size(), 0.0), query_(size_t(stride)), packed_(size_t(kNeighbours * stride)) {}
+
+  // Bytes per landmark, whose first cell is there from the start, and per row kept.
+  static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }
+  static int64_t row_bytes(int64_t width, int64_t outputs) {
+    int64_t stride = (width + 15) / 16 * 16;
+    return 2 * stride + 4 * (3 + outputs) + (kCellsPerSplit * cell_bytes(stride) + kSplit - 1) / kSplit;
+  }
+
+  size_t nbytes() const {
+    return size_t(allocated_ * (2 * stride + 4 * (3 + outputs))) + (allocated_ ? most_cells() : 0) * size_t(cell_bytes(stride)) +
+           8 * relevance.size();
+  }
+
+  // The landmarks, scaled, and what 0 is when scaled.
+  void place(const Rows<double>& points, const double* zero) {
+    zero_.assign(zero, zero + width);
+    landmarks_.assign(size_t(points.n * stride), 0);
+    for (int64_t j = 0; j < points.n; ++j) steps(points, j, landmarks_.data() + j * stride);
+    first_cell_.assign(size_t(points.n), -1);
+  }
+
+  // Forgets all rows, and gives back their memory.
+  void clear() {
+    count = next = allocated_ = n_ = 0;
+    for (auto* a : {&cells, &landmark_of, &members_, &size_, &next_cell_, &free_, &sums_}) *a = {};
+    for (auto* a : {&targets, &weights, &residuals}) *a = {};
+    rows = means_ = {};
+    std::fill(first_cell_.begin(), first_cell_.end(), -1);
+    near.clear();
+  }
+
+  // Looks for the neighbours of scaled row r.
+  void look(const Rows<double>& z, int64_t r) {
+    steps(z, r, query_.data());
+    rank();
+    find();
+  }
+
+  // Keeps scaled row r; residual: one per output.
+  void put(const Rows<double>& z, int64_t r, double y, double weight, const float* residual) {
+    steps(z, r, query_.data());
+    rank();
+    put(y, weight, residual);
+  }
+
+  // Keeps the row of the last query.
+  void put(double y, double weight, const float* residual) {
+    if (order_.empty()) return;
+    int32_t slot = int32_t(next++ % capacity);
+    if (count < capacity) {
+      allocate(++count);
+    } else {
+      leave(slot);
+    }
+    std::copy_n(query_.data(), stride, rows.data() + slot * stride);
+    targets[size_t(slot)] = float(std::min(std::max(y, -kLargest), kLargest));
+    weights[size_t(slot)] = float(weight);
+    std::copy_n(residual, outputs, residuals.data() + slot * outputs);
+    int32_t landmark = order_[0].which, cell = -1;
+    queue_.clear();
+    measure_cells(landmark);
+    cell = queue_.empty() ? open(landmark) : std::min_element(queue_.begin(), queue_.end())->which;
+    if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
+    enter(cell, slot);
+  }
+
+  // The coefficients of the neighbours, from which the forecasts below are made.
+  void solve() {
+    n_ = int64_t(near.size());
+    if (!n_) return;
+    alignas(64) double to_query[kNeighbours] = {}, right[kNeighbours];
+    const Step* packed[kNeighbours];
+    int64_t squares[kNeighbours];
+    for (int64_t i = 0; i < n_; ++i) {
+      packed[i] = packed_.data() + i * stride;
+      std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
+      to_query[i] = std::sqrt(double(near[size_t(i)].square));
+    }
+    for (int64_t i = 0; i < n_; ++i) {
+      double* row = K_ + i * kNeighbours;
+      measure(packed[i], packed + i + 1, n_ - i - 1, squares);
+      row[i] = 0;
+      for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
+      for (int64_t j = i / kLine<double> * kLine<double>; j < kNeighbours; ++j) row[j] = std::sqrt(j < i || j >= n_ ? 0.0 : row[j]);
+    }
+    double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
+    double unit = std::sqrt(3.0) / (kLength * median);
+    matern(to_query, 0, unit, right);
+    for (int64_t i = 0; i < n_; ++i) {
+      matern(K_ + i * kNeighbours, i, unit, K_ + i * kNeighbours);
+      double weight = weights[size_t(near[size_t(i)].which)];
+      K_[i * kNeighbours + i] += kRidge / std::min(std::max(weight, kLightest), kHeaviest);
+    }
+    factor();
+    std::copy_n(right, n_, a_);
+    substitute(a_);
+  }
+
+  // f: one value per output; of targets -1 and +1 in classification.
+  void forecast(double* f) const {
+    std::fill_n(f, outputs, 0.0);
+    double total = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      double y = targets[size_t(near[size_t(i)].which)];
+      if (outputs == 1) {
+        f[0] += a_[i] * y;
+      } else {
+        f[int64_t(y)] += 2 * a_[i];
+        total += a_[i];
+      }
+    }
+    for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
+  }
+  void forecast_residual(double* f) const {
+    std::fill_n(f, outputs, 0.0);
+    for (int64_t i = 0; i < n_; ++i)
+      for (int64_t c = 0; c < outputs; ++c) f[c] += a_[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
+  }
+  const double* coefficients() const { return a_; }
+
+  // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
+  void rescale(const double* from) {
+    std::vector<double> ratio(size_t(stride), 0.0);
+    for (int64_t d = 0; d < width; ++d) ratio[size_t(d)] = relevance[size_t(d)] / from[d];
+    Local old(std::move(*this));
+    *this = Local(old.width, old.outputs, old.capacity);
+    relevance = old.relevance;
+    landmarks_ = old.landmarks_;
+    zero_ = old.zero_;
+    first_cell_.assign(old.first_cell_.size(), -1);
+    for (int64_t i = 0; i < old.count; ++i) {
+      size_t slot = size_t((old.next - old.count + i) % capacity);
+      const Step* row = old.rows.data() + slot * size_t(stride);
+      for (int64_t d = 0; d < stride; ++d) query_[size_t(d)] = Step(std::floor(row[d] * ratio[size_t(d)] + 0.5));
+      rank();
+      put(old.targets[slot], old.weights[slot], old.residuals.data() + slot * size_t(outputs));
+    }
+  }
+
+  // How many rows were put after the one in a slot.
+  int64_t age(int64_t slot) const { return (next - 1 - slot) % capacity; }
+
+  // How many rows are allocated for n, and how many cells there may be.
+  int64_t allocated(int64_t n) const {
+    int64_t rows_ = std::min(kFirstRows, capacity);
+    while (rows_ < n) rows_ = std::min(2 * rows_, capacity);
+    return rows_;
+  }
+  size_t most_cells(int64_t n, int64_t n_landmarks) const { return size_t(n_landmarks + kCellsPerSplit * allocated(n) / kSplit); }
+
+  // Memory for n rows and their cells. What is allocated depends on n alone.
+  void allocate(int64_t n) {
+    if (n > allocated_) {
+      allocated_ = allocated(n);
+      rows.reserve(size_t(allocated_ * stride));
+      residuals.reserve(size_t(allocated_ * outputs));
+      for (auto* a : {&targets, &weights}) a->reserve(size_t(allocated_));
+      cells.reserve(size_t(allocated_));
+      for (auto* a : {&landmark_of, &size_, &next_cell_}) a->reserve(most_cells());
+      members_.reserve(most_cells() * size_t(kSplit + 1));
+      sums_.reserve(most_cells() * size_t(stride));
+      means_.reserve(most_cells() * size_t(stride));
+    }
+    rows.resize(size_t(n * stride));
+    residuals.resize(size_t(n * outputs));
+    for (auto* a : {&targets, &weights}) a->resize(size_t(n));
+    cells.resize(size_t(n));
+  }
+
+  // Whether rows may lie in such cells under such landmarks: from a state.
+  static bool fit(const int32_t* cell, size_t n, const int32_t* landmark, size_t n_cells, int64_t n_landmarks) {
+    std::vector<int64_t> used(n_cells);
+    for (size_t i = 0; i < n; ++i) {
+      if (cell[i] < -1 || cell[i] >= int64_t(n_cells)) return false;
+      if (cell[i] >= 0 && ++used[size_t(cell[i])] > kSplit + 1) return false;
+    }
+    for (size_t c = 0; c < n_cells; ++c)
+      if (landmark[c] < -1 || landmark[c] >= n_landmarks || (used[c] > 0) != (landmark[c] >= 0)) return false;
+    return true;
+  }
+
+  // After the rows, their cells and landmark_of were written and the landmarks placed: what follows from them.
+  void settle() {
+    size_t n = landmark_of.size();
+    members_.assign(n * size_t(kSplit + 1), -1);
+    size_.assign(n, 0);
+    next_cell_.assign(n, -1);
+    sums_.assign(n * size_t(stride), 0);
+    means_.assign(n * size_t(stride), 0);
+    free_.clear();
+    for (size_t c = 0; c < n; ++c)
+      if (landmark_of[c] >= 0)
+        hang(int32_t(c), landmark_of[c]);
+      else
+        free_.push_back(int32_t(c));
+    std::make_heap(free_.begin(), free_.end(), std::greater<int32_t>());
+    for (int64_t s = 0; s < count; ++s) enter(cells[size_t(s)], int32_t(s));
+  }
+
+  // Keeps what `from`, of fewer features or other outputs, keeps, the landmarks being placed; targets_: by slot of `from`;
+  // residual(old, new) turns its residuals into ours.
+  template <class F> void take(const Local& from, const float* targets_, F residual) {
+    clear();
+    std::vector<float> mine(size_t(outputs), 0.0f);
+    for (int64_t i = std::max<int64_t>(0, from.count - capacity); i < from.count; ++i) {
+      size_t slot = size_t((from.next - from.count + i) % from.capacity);
+      std::fill(query_.begin(), query_.end(), Step(0));
+      std::copy_n(from.rows.data() + slot * size_t(from.stride), from.width, query_.data());
+      rank();
+      residual(from.residuals.data() + slot * size_t(from.outputs), mine.data());
+      put(targets_[slot], from.weights[slot], mine.data());
+    }
+  }
+
+ private:
+  const Step* mean(int32_t cell) const { return means_.data() + cell * stride; }
+  size_t most_cells() const { return most_cells(allocated_, int64_t(first_cell_.size())); }
+  static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
+
+  // Scaled rows are moved so that 0 stays 0; here they are moved back, so that the rounding does not depend on the origin.
+  void steps(const Rows<double>& z, int64_t r, Step* to) const {
+    auto step = [&](int64_t d, double v) { to[d] = Step(std::floor((v + zero_[size_t(d)]) * relevance[size_t(d)] * kSteps + 0.5)); };
+    std::fill_n(to + width, stride - width, Step(0));
+    if (z.sparse())
+      for (int64_t d = 0; d < width; ++d) step(d, 0);
+    z.each(r, step);
+  }
+
+  // Square distances of a to n rows. Each difference is below 8 kSteps.
+  void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
+    int64_t i = 0;
+#if defined(__AVX2__)
+    for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
+      for (int64_t r = i + 8; r < std::min(i + 12, n); ++r)
+        for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
+      __m256i total = _mm256_setzero_si256();
+      for (int64_t d = 0; d < stride; d += kExact) {
+        __m256i sum[4] = {};
+        for (int64_t e = d; e < std::min(d + kExact, stride); e += 16) {
+          __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + e));
+          for (int r = 0; r < 4; ++r) {
+            __m256i apart = _mm256_sub_epi16(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i + r] + e)));
+            sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(apart, apart));
+          }
+        }
+        __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
+        __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+        total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), total);
+    }
+#endif
+    for (; i < n; ++i) out[i] = square(a, at[i]);
+  }
+
+  int64_t square(const Step* a, const Step* b) const {
+    int64_t total = 0;
+    for (int64_t d = 0; d < stride; d += kExact) {
+      int64_t end = std::min(d + kExact, stride);
+      int32_t sum = 0;
+      for (int64_t e = d; e < end; ++e) {
+        Step apart = Step(a[e] - b[e]);
+        sum += int32_t(apart) * int32_t(apart);
+      }
+      total += sum;
+    }
+    return total;
+  }
+
+  void gather(size_t n) {
+    at_.resize(n);
+    squares_.resize(n);
+  }
+
+  // The landmarks nearest to the query, the kProbed first ones in order.
+  void rank() {
+    size_t n = first_cell_.size();
+    gather(n);
+    order_.resize(n);
+    for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
+    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
+    for (size_t j = 0; j < n; ++j) order_[j] = {squares_[j], int32_t(j)};
+    std::partial_sort(order_.begin(), order_.begin() + std::min<int64_t>(kProbed, int64_t(n)), order_.end());
+  }
+
+  // Adds the cells under a landmark to the queue.
+  void measure_cells(int32_t landmark) {
+    size_t from = queue_.size();
+    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back({0, c});
+    size_t n = queue_.size() - from;
+    gather(n);
+    for (size_t i = 0; i < n; ++i) at_[i] = mean(queue_[from + i].which);
+    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
+    for (size_t i = 0; i < n; ++i) queue_[from + i].square = squares_[i];
+  }
+
+  void find() {
+    near.clear();
+    queue_.clear();
+    for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j) measure_cells(order_[size_t(j)].which);
+    std::sort(queue_.begin(), queue_.end());
+    auto closer = [&](const Near& a, const Near& b) {  // of rows equally far the younger one
+      return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which);
+    };
+    slots_.clear();
+    for (const Near& cell : queue_) {
+      if (int64_t(slots_.size()) >= kMeasured) break;
+      const int32_t* member = members_.data() + cell.which * (kSplit + 1);
+      slots_.insert(slots_.end(), member, member + size_[size_t(cell.which)]);
+    }
+    gather(slots_.size());
+    for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
+    measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Near at{squares_[i], slots_[i]};
+      if (int64_t(near.size()) < kNeighbours) {
+        near.push_back(at);
+        std::push_heap(near.begin(), near.end(), closer);
+      } else if (at.square <= near.front().square && closer(at, near.front())) {
+        std::pop_heap(near.begin(), near.end(), closer);
+        near.back() = at;
+        std::push_heap(near.begin(), near.end(), closer);
+      }
+    }
+    std::sort_heap(near.begin(), near.end(), closer);
+  }
+
+  // A new cell under a landmark, -1 if there is no free one.
+  int32_t open(int32_t landmark) {
+    if (free_.empty() && landmark_of.size() >= most_cells()) return -1;
+    int32_t c;
+    if (!free_.empty()) {
+      std::pop_heap(free_.begin(), free_.end(), std::greater<int32_t>());
+      c = free_.back();
+      free_.pop_back();
+    } else {
+      c = int32_t(landmark_of.size());
+      landmark_of.push_back(0);
+      members_.resize(members_.size() + size_t(kSplit + 1));
+      size_.push_back(0);
+      next_cell_.push_back(-1);
+      sums_.resize(sums_.size() + size_t(stride));
+      means_.resize(means_.size() + size_t(stride));
+    }
+    std::fill_n(sums_.begin() + c * stride, stride, 0);
+    hang(c, landmark);
+    return c;
+  }
+  void hang(int32_t c, int32_t landmark) {
+    landmark_of[size_t(c)] = landmark;
+    next_cell_[size_t(c)] = first_cell_[size_t(landmark)];
+    first_cell_[size_t(landmark)] = c;
+  }
+
+  void enter(int32_t c, int32_t slot) {
+    cells[size_t(slot)] = c;
+    if (c < 0) return;
+    members_[size_t(c * (kSplit + 1) + size_[size_t(c)])] = slot;
+    move(c, slot, 1);
+  }
+
+  void leave(int32_t slot) {
+    int32_t c = cells[size_t(slot)];
+    if (c < 0) return;
+    move(c, slot, -1);
+    int32_t *member = members_.data() + c * (kSplit + 1), left = size_[size_t(c)];
+    *std::find(member, member + left, slot) = member[left];
+    if (left) return;
+    int32_t* at = &first_cell_[size_t(landmark_of[size_t(c)])];
+    while (*at != c) at = &next_cell_[size_t(*at)];
+    *at = next_cell_[size_t(c)];
+    landmark_of[size_t(c)] = -1;
+    free_.push_back(c);
+    std::push_heap(free_.begin(), free_.end(), std::greater<int32_t>());
+  }
+
+  // The sum and mean of a cell with a row more or less.
+  void move(int32_t c, int32_t slot, int sign) {
+    size_[size_t(c)] += sign;
+    int32_t* sum = sums_.data() + c * stride;
+    Step* mean = means_.data() + c * stride;
+    const Step* row = rows.data() + slot * stride;
+    double share = size_[size_t(c)] ? 1.0 / size_[size_t(c)] : 0;
+    for (int64_t d = 0; d < stride; ++d) {
+      sum[d] += sign * row[d];
+      mean[d] = Step(std::floor(sum[d] * share + 0.5));
+    }
+  }
+
+  // Splits a cell that has no place left; the half that the query is nearer to, or -1 if there is no free cell.
+  int32_t split(int32_t c) {
+    int32_t other = open(landmark_of[size_t(c)]);
+    if (other < 0) return -1;
+    const int32_t* member = members_.data() + c * (kSplit + 1);
+    std::vector<int32_t> all(member, member + size_[size_t(c)]);
+    auto row = [&](int32_t s) { return rows.data() + s * stride; };
+    auto farthest = [&](const Step* from) {
+      Near best{-1, 0};
+      for (int32_t s : all) best = std::max(best, Near{square(from, row(s)), s});
+      return best.which;
+    };
+    int32_t a = farthest(mean(c)), b = farthest(row(a));
+    std::vector<Near> along;
+    for (int32_t s : all) along.push_back({square(row(a), row(s)) - square(row(b), row(s)), s});
+    std::sort(along.begin(), along.end());
+    std::fill_n(sums_.begin() + c * stride, stride, 0);
+    size_[size_t(c)] = 0;
+    for (size_t i = 0; i < along.size(); ++i) enter(i < along.size() / 2 ? c : other, along[i].which);
+    return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
+  }
+
+  // (1 + r) e^-r of r = unit times the distances from entry `first` on.
+  static void matern(const double* distance, int64_t first, double unit, double* out) {
+    for (int64_t l = first / kLine<double> * kLine<double>; l < kNeighbours; l += kLine<double>) {
+      Line<double> r = Line<double>::at(distance + l);
+      r.apply([&](Vec<double> v) {
+        v = v * unit;
+        return (v + 1) * exp<double>(-v);
+      });
+      r.to(out + l);
+    }
+  }
+
+  // K = U^T U, U in place of the upper triangle of K; whole lines, so what is below the diagonal has no meaning.
+  void factor() {
+    for (int64_t j = 0; j < n_; ++j) {
+      double* u = K_ + j * kNeighbours;
+      int64_t at = j / kLine<double> * kLine<double>;
+      scale(1 / std::sqrt(std::max(u[j], 1e-12)), u + at, size_t((kNeighbours - at) / kLine<double>));
+      for (int64_t i = j + 1; i < n_; ++i) {
+        at = i / kLine<double> * kLine<double>;
+        axpy(-u[i], u + at, K_ + i * kNeighbours + at, size_t((kNeighbours - at) / kLine<double>));
+      }
+    }
+  }
+  void substitute(double* x) const {
+    for (int64_t j = 0; j < n_; ++j) {
+      const double* u = K_ + j * kNeighbours;
+      x[j] /= u[j];
+      for (int64_t i = j + 1; i < n_; ++i) x[i] -= x[j] * u[i];
+    }
+    for (int64_t j = n_ - 1; j >= 0; --j) {
+      const double* u = K_ + j * kNeighbours;
+      double s = x[j];
+      for (int64_t i = j + 1; i < n_; ++i) s -= u[i] * x[i];
+      x[j] = s / u[j];
+    }
+  }
+
+  std::vector<double> zero_;
+  std::vector<int32_t> members_;               // of each cell: its rows, kSplit + 1 places
+  std::vector<int32_t> size_, next_cell_;      // of each cell: how many rows, the next cell under its landmark
+  std::vector<int32_t> sums_;                  // of each cell
+  std::vector<Step> means_;
+  std::vector<int32_t> first_cell_;            // of each landmark
+  std::vector<int32_t> free_;                  // cells, a heap: the least number is taken first
+  std::vector<Step> landmarks_, query_, packed_;
+  std::vector<Near> order_, queue_;
+  int64_t n_ = 0, allocated_ = 0;
+  std::vector<const Step*> at_;
+  std::vector<int64_t> squares_;
+  std::vector<int32_t> slots_;
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {};
+};
+
+}  // namespace KS_MODULE
