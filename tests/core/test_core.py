@@ -319,10 +319,9 @@ def test_a_store_that_grows_beyond_its_first_allocation(core):
 # ---- NewtonMixture ----
 
 
-def mixture(core, bits=64, width=5, outputs=1, regression=False, budget=9):
-    return getattr(core, f"Mixture{bits}")(
-        width=width, outputs=outputs, regression=regression, budget=budget, window=5, kept=20
-    )
+def mixture(core, bits=64, width=5, outputs=1, regression=False, budget=9, local=40):
+    sizes = {"budget": budget, "window": 5, "kept": 20, "local": local}
+    return getattr(core, f"Mixture{bits}")(width=width, outputs=outputs, regression=regression, **sizes)
 
 
 def rebuild(core, model, memory):
@@ -336,6 +335,8 @@ def rebuild(core, model, memory):
         )
         loss = model.replay(memory, dense(core, rows), targets, weights, trial, len(rows) // 4)
         assert (loss > 0) == trial
+    if memory == "lasting" and model.local:
+        model.refill(dense(core, rows), targets, weights, np.linspace(0.5, 1.0, width))
     return loss
 
 
@@ -350,23 +351,26 @@ def run_mixture(core, model, rows, targets, weights, step):
         scores[at : at + done] = part[:done]
         at += done
         assert why in (core.Stop.done, core.Stop.due)
-        assert bool(model.due) == (why == core.Stop.due)
+        assert bool(model.due or model.relevance_due) == (why == core.Stop.due)
         for memory in model.due:
             rebuild(core, model, memory)
+        if model.relevance_due:
+            model.set_relevance(np.linspace(0.5, 1.0, rows.width))
     return scores
 
 
 @each_bits
+@pytest.mark.parametrize("local", [0, 40])
 @pytest.mark.parametrize("width", [5, 30])
 @pytest.mark.parametrize(("outputs", "regression"), [(1, False), (3, False), (1, True)])
-def test_mixture(core, bits, width, outputs, regression):
+def test_mixture(core, bits, width, outputs, regression, local):
     """Build, replay, run, score, state and restore of dense, sparse and wide rows; one by one gives the same bits."""
     X, y = stream(outputs, 100, width)
     y = X[:, 0] if regression else y
     weights = np.random.default_rng(0).choice([0.0, 1.0, 1.5], size=len(y))
     for make in (dense, csr):
         rows = make(core, X, bits)
-        options = (core, bits, width, outputs, regression)
+        options = (core, bits, width, outputs, regression, 9, local)
         whole, single = mixture(*options), mixture(*options)
         want = run_mixture(core, whole, rows, y, weights, 100)
         assert np.isfinite(want).all()
