@@ -43,9 +43,19 @@ class Aggregate {
 
   Aggregate() = default;
   Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, int64_t even_ = -1, double late_share_ = kLabelsShare)
-      : experts(experts_), main(main_), outputs(outputs_), regression(regression_), even(even_ < 0 ? experts_ - 1 : even_), late_share(late_share_), shares(size_t(candidates()), 1.0 / double(candidates())),
-        stack_weights(size_t(kStacks * experts), 1.0 / double(experts)), stack_covariances(size_t(kStacks * experts * experts), 0.0),
-        forecasts_(size_t(candidates() * outputs)), z_(size_t(experts * outputs)), mean_(size_t(outputs)), g_(size_t(experts)),
+      : experts(experts_),
+        main(main_),
+        outputs(outputs_),
+        regression(regression_),
+        even(even_ < 0 ? experts_ - 1 : even_),
+        late_share(late_share_),
+        shares(size_t(candidates()), 1.0 / double(candidates())),
+        stack_weights(size_t(kStacks * experts), 1.0 / double(experts)),
+        stack_covariances(size_t(kStacks * experts * experts), 0.0),
+        forecasts_(size_t(candidates() * outputs)),
+        z_(size_t(experts * outputs)),
+        mean_(size_t(outputs)),
+        g_(size_t(experts)),
         v_(size_t(experts)) {
     only(std::vector<bool>(size_t(candidates()), true));
   }

@@ -43,7 +43,8 @@ template <class N> static void add_number(nb::dict& state, const StateNumber<N>&
 }
 
 // The rows of the local memory, row by row in the order of their slots.
-template <class N> static void add_rows(nb::dict& state, const char* name, const std::vector<N>& from, size_t n, size_t width, size_t stride) {
+template <class N>
+static void add_rows(nb::dict& state, const char* name, const std::vector<N>& from, size_t n, size_t width, size_t stride) {
   N* out;
   Made<N> copy = width == 1 && stride == 1 ? make<N>({n}, &out) : make<N>({n, width}, &out);
   for (size_t i = 0; i < n; ++i) std::copy_n(from.data() + i * stride, width, out + i * width);
@@ -167,7 +168,8 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   for (const StateArray& array : all.arrays) {
     auto& from = arrays.emplace_back();
     get(given, array.name, from);
-    bool fits = from.ndim() == (array.matrix ? 2 : 1) && from.shape(0) == array.rows.n && (!array.matrix || from.shape(1) == array.columns.n);
+    bool fits =
+        from.ndim() == (array.matrix ? 2 : 1) && from.shape(0) == array.rows.n && (!array.matrix || from.shape(1) == array.columns.n);
     require(fits, "the state's array " + array.name + " has the wrong shape");
     const double *begin = from.data(), *end = begin + from.size();
     require(std::all_of(begin, end, [](double v) { return std::isfinite(v); }), "the state's array " + array.name + " is not finite");
@@ -208,13 +210,12 @@ template <class T> static void bind_as(nb::module_& m) {
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a, "local"_a)
       .def(
           "build",
-          [](B& b, const std::string& memory, Vector<double> centre, Vector<double> scale, double varying,
-             const HeldRows<double>& points, double gamma, Matrix<double> whitening) {
+          [](B& b, const std::string& memory, Vector<double> centre, Vector<double> scale, double varying, const HeldRows<double>& points,
+             double gamma, Matrix<double> whitening) {
             auto guard = b.locked();
             size_t width = size_t(b.model.set.width), n = size_t(points.rows.n);
-            require(centre.shape(0) == width && scale.shape(0) == width && !points.rows.sparse() &&
-                        size_t(points.rows.width) == width && n <= size_t(b.model.set.budget) && whitening.shape(0) == n &&
-                        whitening.shape(1) == n,
+            require(centre.shape(0) == width && scale.shape(0) == width && !points.rows.sparse() && size_t(points.rows.width) == width &&
+                        n <= size_t(b.model.set.budget) && whitening.shape(0) == n && whitening.shape(1) == n,
                     "arrays of the wrong shape");
             b.model.build(memory_of(memory), centre.data(), scale.data(), varying, points.rows, gamma, whitening.data());
           },
@@ -345,7 +346,8 @@ template <class T> static void bind_as(nb::module_& m) {
                        if (b.model.due.has(k)) names.push_back(kMemories[k]);
                      return names;
                    })
-      .def("gamma", [](B& b, const std::string& memory) { return b.model.memories[memory_of(memory)].landmarks.kernel.gamma; }, "memory"_a)
+      .def(
+          "gamma", [](B& b, const std::string& memory) { return b.model.memories[memory_of(memory)].landmarks.kernel.gamma; }, "memory"_a)
       .def_prop_ro("learnt", [](B& b) { return b.model.learnt; })
       .def_prop_ro("lasting_age", [](B& b) { return b.model.lasting_age; })
       .def_prop_ro("wide", [](B& b) { return b.model.wide; });

@@ -27,8 +27,7 @@ class Labels {
     for (int64_t c = 0; c < classes; ++c) total += frequency[size_t(c)] + 0.5;
     double staying = last < 0 ? 0 : (repeats[size_t(last)] + 0.5) / (repeats[size_t(last)] + changes[size_t(last)] + 1);
     double others = last < 0 ? total : total - (frequency[size_t(last)] + 0.5);
-    for (int64_t c = 0; c < classes; ++c)
-      z[c] = std::log(c == last ? staying : (1 - staying) * (frequency[size_t(c)] + 0.5) / others);
+    for (int64_t c = 0; c < classes; ++c) z[c] = std::log(c == last ? staying : (1 - staying) * (frequency[size_t(c)] + 0.5) / others);
   }
 
   void learn(int64_t y, double weight) {

@@ -52,8 +52,14 @@ class Local {
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
-      : width(width_), stride((width_ + 15) / 16 * 16), outputs(outputs_), capacity(capacity_),
-        relevance(size_t(capacity_ ? width_ : 0), 1.0), zero_(relevance.size(), 0.0), query_(size_t(stride)), packed_(size_t(kNeighbours * stride)) {}
+      : width(width_),
+        stride((width_ + 15) / 16 * 16),
+        outputs(outputs_),
+        capacity(capacity_),
+        relevance(size_t(capacity_ ? width_ : 0), 1.0),
+        zero_(relevance.size(), 0.0),
+        query_(size_t(stride)),
+        packed_(size_t(kNeighbours * stride)) {}
 
   // Bytes per landmark, whose first cell is there from the start, and per row kept.
   static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }

@@ -26,9 +26,13 @@ class Memory {
 
   Memory() = default;
   Memory(int64_t width, int64_t budget)
-      : centre(size_t(width)), scale(size_t(width)), zero(size_t(width)),
-        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget), whitening(landmarks.slots(), budget),
-        k_(size_t(kBlock * landmarks.slots())), starts_(size_t(kBlock + 1)) {}
+      : centre(size_t(width)),
+        scale(size_t(width)),
+        zero(size_t(width)),
+        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget),
+        whitening(landmarks.slots(), budget),
+        k_(size_t(kBlock * landmarks.slots())),
+        starts_(size_t(kBlock + 1)) {}
 
   int64_t slots() const { return landmarks.slots(); }
   size_t nbytes() const { return centre.nbytes() + scale.nbytes() + zero.nbytes() + landmarks.nbytes() + whitening.nbytes(); }

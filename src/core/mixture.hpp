@@ -63,8 +63,11 @@ template <class T> class Mixture {
   bool relevance_due = false;                  // the features' relevances are to be estimated again
 
   Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
-      : set(std::move(s)), wide(set.width > 3 * set.budget), memories{{set.width, set.budget}, {set.width, set.budget}},
-        window(window_size, set.width, set.outputs), labels(classes()),
+      : set(std::move(s)),
+        wide(set.width > 3 * set.budget),
+        memories{{set.width, set.budget}, {set.width, set.budget}},
+        window(window_size, set.width, set.outputs),
+        labels(classes()),
         aggregate(Expert::count, Expert::window, classes(), set.regression),
         local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
         local(set.width, set.outputs, wide ? 0 : local_rows) {
@@ -181,8 +184,8 @@ template <class T> class Mixture {
   }
 
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
-  void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points,
-             double gamma, const double* whitening) {
+  void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points, double gamma,
+             const double* whitening) {
     Memory& memory = memories[which];
     int64_t n = points.n;
     std::copy_n(centre, set.width, memory.centre.data());
@@ -388,7 +391,7 @@ template <class T> class Mixture {
     if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight);
     double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
     for (int64_t c = 0; c < set.outputs; ++c) {
-      double residual = set.regression      ? y - global_[0]
+      double residual = set.regression     ? y - global_[0]
                         : set.outputs == 1 ? y - (global_[1] - global_[0])
                                            : 2 * (double(int64_t(y) == c) - global_[c]);
       residual = std::min(std::max(residual, -Local::kLargest), Local::kLargest);

@@ -247,7 +247,8 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
 
 // Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs f replaced by f mix; `targets`: those
 // of the rows kept, in the new code. Wide rows' experts see the outputs: their memories are to be rebuilt.
-template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
+template <class T>
+void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
   auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
@@ -256,8 +257,7 @@ template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const doub
   } else if (before == 1) {
     moved = {std::min_element(mix, mix + after) - mix, std::max_element(mix, mix + after) - mix};
   } else {
-    for (int64_t k = 0; k < before; ++k)
-      moved[size_t(k)] = std::max_element(mix + k * after, mix + (k + 1) * after) - (mix + k * after);
+    for (int64_t k = 0; k < before; ++k) moved[size_t(k)] = std::max_element(mix + k * after, mix + (k + 1) * after) - (mix + k * after);
   }
   copy_numbers(to, from);
   Layout target = layout(to), source = layout(from);

@@ -51,13 +51,18 @@ class Newton {
   Newton() = default;
   // `features` is a whole number of lines; a feature with prior 0 is padding.
   Newton(int64_t features, int64_t outputs_, NewtonLoss loss_, double keep_)
-      : m(features), outputs(outputs_), keep(keep_), loss(loss_), covariance(features, features), prior(size_t(features)),
-        weights(size_t(outputs_ * features)), vectors(size_t(kBlock * features)), gradient_(size_t(outputs_)),
+      : m(features),
+        outputs(outputs_),
+        keep(keep_),
+        loss(loss_),
+        covariance(features, features),
+        prior(size_t(features)),
+        weights(size_t(outputs_ * features)),
+        vectors(size_t(kBlock * features)),
+        gradient_(size_t(outputs_)),
         scaled_(size_t(kBlock * features)) {}
 
-  size_t nbytes() const {
-    return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes();
-  }
+  size_t nbytes() const { return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes(); }
 
   void reset() {
     pending = 0;

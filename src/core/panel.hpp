@@ -73,8 +73,7 @@ template <class T> class Panel {
   }
 
  private:
-  template <Form F, int R, int N>
-  void micro(const Rows<T>& rows, int64_t i, int64_t tile, int64_t columns, T* out, int64_t stride) const {
+  template <Form F, int R, int N> void micro(const Rows<T>& rows, int64_t i, int64_t tile, int64_t columns, T* out, int64_t stride) const {
     Line<T> acc[R][N];
     for (auto& a : acc)
       for (auto& l : a) l = Line<T>::zero();

@@ -65,8 +65,10 @@ nb::ndarray<nb::numpy, int64_t> record_ends(Bytes text, int64_t start, int64_t m
   std::vector<int64_t> ends;
   {
     nb::gil_scoped_release release;
-    if (delimiter.empty()) ends = text::ends_of_lines(chars(text), int64_t(text.size()), start, most);
-    else ends = text::ends_of_records(chars(text), int64_t(text.size()), start, most, delimiter[0], last);
+    if (delimiter.empty())
+      ends = text::ends_of_lines(chars(text), int64_t(text.size()), start, most);
+    else
+      ends = text::ends_of_records(chars(text), int64_t(text.size()), start, most, delimiter[0], last);
   }
   return give(std::move(ends));
 }
@@ -81,8 +83,8 @@ nb::tuple parse_libsvm(Bytes text, int64_t n_features, double largest, bool labe
     reader.run();
   }
   text::Parsed& p = reader.parsed;
-  return nb::make_tuple(give(std::move(p.labels)), give(std::move(p.starts)), give(std::move(p.indices)),
-                        give(std::move(p.values)), give(std::move(p.refused)));
+  return nb::make_tuple(give(std::move(p.labels)), give(std::move(p.starts)), give(std::move(p.indices)), give(std::move(p.values)),
+                        give(std::move(p.refused)));
 }
 
 nb::list csv_fields(Bytes record, const std::string& delimiter) {
@@ -112,16 +114,16 @@ nb::tuple csv_counts(Bytes text, Vector<int64_t> ends, size_t columns, const std
   return nb::make_tuple(give(std::move(counts.present)), give(std::move(counts.numbers)), give(std::move(counts.whole)));
 }
 
-nb::tuple parse_csv(Bytes text, Vector<int64_t> ends, const std::string& delimiter, Vector<uint8_t> roles,
-                    Vector<int32_t> places, size_t numbers, size_t categories, double largest, int label_kind) {
+nb::tuple parse_csv(Bytes text, Vector<int64_t> ends, const std::string& delimiter, Vector<uint8_t> roles, Vector<int32_t> places,
+                    size_t numbers, size_t categories, double largest, int label_kind) {
   check_ends(text, ends);
   if (places.size() != roles.size()) throw nb::value_error("each column has one role and one place");
   for (size_t i = 0; i < roles.size(); ++i) {
     size_t limit = roles.data()[i] == text::number ? numbers : roles.data()[i] == text::category ? categories : 1;
     if (places.data()[i] < 0 || size_t(places.data()[i]) >= limit) throw nb::value_error("a place lies outside the columns");
   }
-  text::CsvOptions options{one_char(delimiter), largest, text::LabelKind(label_kind), roles.data(), places.data(),
-                           roles.size(), numbers, categories};
+  text::CsvOptions options{one_char(delimiter), largest, text::LabelKind(label_kind), roles.data(), places.data(), roles.size(), numbers,
+                           categories};
   text::Csv reader(options);
   {
     nb::gil_scoped_release release;
@@ -131,10 +133,9 @@ nb::tuple parse_csv(Bytes text, Vector<int64_t> ends, const std::string& delimit
   for (size_t i = 0; i < categories; ++i)
     columns.append(nb::make_tuple(give(std::move(reader.codes[i])), as_list(reader.words[i], reader.missing[i])));
   size_t rows = reader.rows.size();
-  return nb::make_tuple(give(std::move(reader.rows)), give(std::move(reader.numbers), rows, numbers), columns,
-                        give(std::move(reader.labels)),
-                        nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.words[categories])),
-                        give(std::move(reader.refused)));
+  return nb::make_tuple(
+      give(std::move(reader.rows)), give(std::move(reader.numbers), rows, numbers), columns, give(std::move(reader.labels)),
+      nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.words[categories])), give(std::move(reader.refused)));
 }
 
 nb::tuple parse_json(Bytes text, Vector<int64_t> ends, double largest, const std::string& target, int label,
@@ -151,8 +152,8 @@ nb::tuple parse_json(Bytes text, Vector<int64_t> ends, double largest, const std
     features.append(nb::make_tuple(names[size_t(feature.name)], int(feature.kind), as_str(feature.word)));
   return nb::make_tuple(give(std::move(reader.rows)), give(std::move(reader.starts)), give(std::move(reader.codes)),
                         give(std::move(reader.values)), features, give(std::move(reader.labels)),
-                        nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.label_words)),
-                        as_str(reader.target), int(reader.label), names, give(std::move(reader.refused)));
+                        nb::make_tuple(give(std::move(reader.label_codes)), as_list(reader.label_words)), as_str(reader.target),
+                        int(reader.label), names, give(std::move(reader.refused)));
 }
 
 }  // namespace
@@ -169,8 +170,8 @@ NB_MODULE(_text, m) {
   m.def("is_number", &is_number, "field"_a, "Whether a CSV field is a number, finite or not.");
   m.def("csv_counts", &csv_counts, "text"_a, "ends"_a, "columns"_a, "delimiter"_a,
         "Of each column how many values are present, are numbers, are whole numbers.");
-  m.def("parse_csv", &parse_csv, "text"_a, "ends"_a, "delimiter"_a, "roles"_a, "places"_a, "numbers"_a, "categories"_a,
-        "largest"_a, "label_kind"_a,
+  m.def("parse_csv", &parse_csv, "text"_a, "ends"_a, "delimiter"_a, "roles"_a, "places"_a, "numbers"_a, "categories"_a, "largest"_a,
+        "label_kind"_a,
         "Records of the good rows, numbers, (codes, words) of categories, labels as numbers and as (codes, words); and six "
         "numbers for each record refused.");
   m.def("parse_json", &parse_json, "text"_a, "ends"_a, "largest"_a, "target"_a, "label"_a, "dropped"_a, "forced"_a,

@@ -17,9 +17,15 @@ class Window {
 
   Window() = default;
   Window(int64_t size_, int64_t width, int64_t outputs_)
-      : size(size_), outputs(outputs_), points(Kernel<double>::named("gaussian", 1, 0, 1), width, size_),
-        kernel(size_t(size_ * points.slots())), inverse(size_t(size_ * points.slots())), targets(size_t(outputs_ * points.slots())),
-        k_(size_t(points.slots())), t_(size_t(points.slots())), leaves_(size_t(points.slots())) {}
+      : size(size_),
+        outputs(outputs_),
+        points(Kernel<double>::named("gaussian", 1, 0, 1), width, size_),
+        kernel(size_t(size_ * points.slots())),
+        inverse(size_t(size_ * points.slots())),
+        targets(size_t(outputs_ * points.slots())),
+        k_(size_t(points.slots())),
+        t_(size_t(points.slots())),
+        leaves_(size_t(points.slots())) {}
 
   size_t nbytes() const { return points.nbytes() + kernel.nbytes() + inverse.nbytes() + targets.nbytes(); }
 
@@ -55,7 +61,8 @@ class Window {
       axpy(-t_[size_t(r)] * left, leaves_.data(), t_.data(), lines());
     }
     t_[size_t(r)] = k_[size_t(r)] = 0;
-    double own = 1 + kNoise / std::min(std::max(weight, kLightest), kHeaviest), rest = std::max(own - dot(k_.data(), t_.data(), lines()), 1e-9);
+    double own = 1 + kNoise / std::min(std::max(weight, kLightest), kHeaviest),
+           rest = std::max(own - dot(k_.data(), t_.data(), lines()), 1e-9);
     points.put(r, rows, i);
     for (int64_t j = 0; j < points.count; ++j) {
       double* row = inverse.data() + j * slots;

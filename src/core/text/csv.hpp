@@ -130,8 +130,16 @@ enum LabelKind : int { no_label, whole_label, number_label, text_label };
 
 // The reasons for refusing a record; kernelstream.stream.delimited has the words, in the same order.
 enum CsvReason : int64_t {
-  field_count, after_quote, not_closed, field_not_a_number, field_not_finite, field_not_utf8, csv_label_missing,
-  csv_label_not_a_number, csv_label_not_finite, csv_label_not_whole
+  field_count,
+  after_quote,
+  not_closed,
+  field_not_a_number,
+  field_not_finite,
+  field_not_utf8,
+  csv_label_missing,
+  csv_label_not_a_number,
+  csv_label_not_finite,
+  csv_label_not_whole
 };
 
 struct CsvOptions {
@@ -146,7 +154,10 @@ struct CsvOptions {
 class Csv {
  public:
   explicit Csv(const CsvOptions& options)
-      : codes(options.categories), words(options.categories + 1), missing(options.categories, -1), options_(options),
+      : codes(options.categories),
+        words(options.categories + 1),
+        missing(options.categories, -1),
+        options_(options),
         not_utf8_(options.categories + 1) {}
 
   void run(const char* text, const int64_t* ends, size_t records) {
@@ -227,8 +238,7 @@ class Csv {
       Number kind = field_number(value, &number_value);
       if (kind == Number::not_a_number) return csv_label_not_a_number;
       if (kind != Number::good) return csv_label_not_finite;
-      if (options_.label_kind == whole_label &&
-          (number_value != std::floor(number_value) || std::fabs(number_value) > kLargestWhole))
+      if (options_.label_kind == whole_label && (number_value != std::floor(number_value) || std::fabs(number_value) > kLargestWhole))
         return csv_label_not_whole;
       labels.push_back(number_value);
     } else {

@@ -15,10 +15,28 @@ namespace text {
 
 // What a line is refused for; kernelstream.stream.jsonl has the words, in the same order.
 enum JsonReason : int64_t {
-  no_name, no_colon, no_comma, no_value, string_not_closed, control_character, wrong_escape, wrong_number, text_after,
+  no_name,
+  no_colon,
+  no_comma,
+  no_value,
+  string_not_closed,
+  control_character,
+  wrong_escape,
+  wrong_number,
+  text_after,
   brackets_differ,  // until here: not JSON
-  not_utf8, not_an_object, half_of_a_pair, name_twice, which_label, json_label_missing, label_is_text, label_is_no_text,
-  json_label_not_finite, json_label_not_whole, nested_value, value_is_not_finite
+  not_utf8,
+  not_an_object,
+  half_of_a_pair,
+  name_twice,
+  which_label,
+  json_label_missing,
+  label_is_text,
+  label_is_no_text,
+  json_label_not_finite,
+  json_label_not_whole,
+  nested_value,
+  value_is_not_finite
 };
 
 enum class Kind : uint8_t { number, text, truth, null, nested };
@@ -126,8 +144,10 @@ class JsonLines {
       name = name_number(written);
     }
     size_t place = members_.size();
-    if (place < usual_.size()) usual_[place] = name;
-    else usual_.push_back(name);
+    if (place < usual_.size())
+      usual_[place] = name;
+    else
+      usual_.push_back(name);
     space();
     if (p_ == end_ || *p_ != ':') return refuse_here(no_colon);
     ++p_;
@@ -262,14 +282,20 @@ class JsonLines {
         p_ = before;
         return refuse_here(wrong_escape);
       }
-      if (second >= 0xDC00 && second < 0xE000) code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00);
-      else p_ = before;
+      if (second >= 0xDC00 && second < 0xE000)
+        code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00);
+      else
+        p_ = before;
     }
     if (code >= 0xD800 && code < 0xE000) half_ = true;  // told when the line is known to be JSON
-    if (code < 0x80) *out += char(code);
-    else if (code < 0x800) append(out, {0xC0 | code >> 6, 0x80 | (code & 63)});
-    else if (code < 0x10000) append(out, {0xE0 | code >> 12, 0x80 | (code >> 6 & 63), 0x80 | (code & 63)});
-    else append(out, {0xF0 | code >> 18, 0x80 | (code >> 12 & 63), 0x80 | (code >> 6 & 63), 0x80 | (code & 63)});
+    if (code < 0x80)
+      *out += char(code);
+    else if (code < 0x800)
+      append(out, {0xC0 | code >> 6, 0x80 | (code & 63)});
+    else if (code < 0x10000)
+      append(out, {0xE0 | code >> 12, 0x80 | (code >> 6 & 63), 0x80 | (code & 63)});
+    else
+      append(out, {0xF0 | code >> 18, 0x80 | (code >> 12 & 63), 0x80 | (code >> 6 & 63), 0x80 | (code & 63)});
     return true;
   }
 
@@ -429,8 +455,7 @@ class JsonLines {
         codes.push_back(word_features_[size_t(code)]);
         values.push_back(1.0);
       } else {
-        if (!(std::fabs(member.number) <= options_.largest))
-          return refuse(value_is_not_finite, member.name, member.written);
+        if (!(std::fabs(member.number) <= options_.largest)) return refuse(value_is_not_finite, member.name, member.written);
         if (role.feature < 0) {
           role.feature = int32_t(features.size());
           features.push_back({member.name, FeatureKind::number, {}});
@@ -439,8 +464,10 @@ class JsonLines {
         values.push_back(member.number);
       }
     }
-    if (answer && label == JsonLabel::text) label_codes.push_back(label_words.number(0, answer->text).first);
-    else labels.push_back(answer ? answer->number : 0.0);
+    if (answer && label == JsonLabel::text)
+      label_codes.push_back(label_words.number(0, answer->text).first);
+    else
+      labels.push_back(answer ? answer->number : 0.0);
     return true;
   }
 

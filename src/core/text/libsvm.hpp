@@ -10,8 +10,19 @@ namespace text {
 
 // The reasons for refusing a line; kernelstream.stream.libsvm has the words, in the same order.
 enum Reason : int64_t {
-  label_not_a_number, label_not_finite, label_not_whole, not_a_pair, index_not_a_number, index_not_finite, index_not_whole,
-  index_below_1, index_too_large, index_not_increasing, index_too_wide, value_not_a_number, value_not_finite
+  label_not_a_number,
+  label_not_finite,
+  label_not_whole,
+  not_a_pair,
+  index_not_a_number,
+  index_not_finite,
+  index_not_whole,
+  index_below_1,
+  index_too_large,
+  index_not_increasing,
+  index_too_wide,
+  value_not_a_number,
+  value_not_finite
 };
 
 struct Refusal {
@@ -84,8 +95,7 @@ class Libsvm {
       if (!colon || colon == from || colon + 1 == to) return refuse(not_a_pair, from, to);
       int64_t index = 0;
       const char* c = from;
-      for (; c < colon && *c >= '0' && *c <= '9' && index <= std::numeric_limits<int32_t>::max(); ++c)
-        index = 10 * index + (*c - '0');
+      for (; c < colon && *c >= '0' && *c <= '9' && index <= std::numeric_limits<int32_t>::max(); ++c) index = 10 * index + (*c - '0');
       if (c < colon) {  // too long, signed, or written as 1e3
         double wide;
         Number kind = to_double(from, colon, &wide);
@@ -136,8 +146,7 @@ class Libsvm {
   }
 
   bool refuse(Reason reason, const char* from, const char* to, int64_t index = 0, int64_t last = 0) {
-    for (int64_t v : {record_, int64_t(reason), int64_t(from - text_), int64_t(to - text_), index, last})
-      parsed.refused.push_back(v);
+    for (int64_t v : {record_, int64_t(reason), int64_t(from - text_), int64_t(to - text_), index, last}) parsed.refused.push_back(v);
     return false;
   }
 

@@ -37,8 +37,10 @@ inline const char* line_end_of_quoted(const char* p, const char* stop, char deli
   for (; p < stop; ++p) {
     if (inside) {
       if (*p != '"') continue;
-      if (p + 1 < stop && p[1] == '"') ++p;
-      else inside = false;
+      if (p + 1 < stop && p[1] == '"')
+        ++p;
+      else
+        inside = false;
     } else if (*p == '\n' || *p == '\r') {
       return p;
     } else {
@@ -64,8 +66,7 @@ inline std::vector<int64_t> ends_of_lines(const char* text, int64_t size, int64_
 
 // Where the first `most` complete CSV records of text[start:] end, just after their line end (LF, CRLF or CR).
 // `last`: no more text follows. A quote that is not closed leaves its record without an end.
-inline std::vector<int64_t> ends_of_records(const char* text, int64_t size, int64_t start, int64_t most, char delimiter,
-                                            bool last) {
+inline std::vector<int64_t> ends_of_records(const char* text, int64_t size, int64_t start, int64_t most, char delimiter, bool last) {
   std::vector<int64_t> ends;
   const char *p = text + start, *stop = text + size;
   Next feed(p, stop, '\n'), carriage(p, stop, '\r'), quote(p, stop, '"');
