@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ CHANGED = """
 
 
 def python(code, timeout=SECONDS * 2):
-    code = f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(code)
+    code = f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\n" + textwrap.dedent(code)
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, check=False
     )
