@@ -212,6 +212,7 @@ def test_notes_come_back():
     assert persistence.unpack(persistence.pack(trained(), note))[1] == note
 
 
+@pytest.mark.slow
 def test_the_same_model_gives_the_same_bytes_in_another_process(tmp_path):
     """No order of a dictionary or a set goes into the file."""
     code = """
@@ -467,6 +468,7 @@ def test_memory_is_counted_before_it_is_taken():
         persistence.unpack(packed, max_bytes=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the size of the process as Linux gives it")
 def test_hostile_files_in_a_process_with_little_memory(tmp_path):
     """The same with the process's own memory: what libraries allocate beside Python counts too."""

@@ -96,6 +96,7 @@ def test_river_check(model, check):
     check(model.clone())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Classifier, Regressor])
 def test_river_check_estimator_with_the_models_own_test_parameters(kind):
     for params in kind._unit_test_params():

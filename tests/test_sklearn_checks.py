@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor
@@ -88,6 +89,7 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_array_interface_checks():
     """scikit-learn skips these unless SCIPY_ARRAY_API is set before SciPy is imported."""
     command = [

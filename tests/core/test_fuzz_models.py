@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from fuzz_models import ORDINARY, fuzz, seeds, use
 from kernelstream import ModelFileError, learners, persistence
 
@@ -9,6 +10,7 @@ CORPUS = sorted((Path(__file__).parent.parent / "fuzz" / "models").iterdir())
 HARMLESS = {"refused", "loaded and learnt", *(f"loaded, then {error.__name__}" for error in ORDINARY)}
 
 
+@pytest.mark.slow
 def test_no_mutation_of_a_model_file_does_harm():
     files = seeds()
     assert {name for name, _ in files} == set(learners.registered(plugins=False))

@@ -163,6 +163,7 @@ def test_arguments_that_would_read_outside_the_text_are_refused():
         _text.parse_csv(b"1\n", np.array([2]), "", roles, places, 1, 0, LARGEST, 0)
 
 
+@pytest.mark.slow
 def test_the_fuzzer_finds_nothing_in_its_corpus(tmp_path):
     """A short run of tests/fuzz/fuzz_text.cpp: with clang's libFuzzer for some seconds, else its corpus alone."""
     folder = Path(__file__).parents[1] / "fuzz"

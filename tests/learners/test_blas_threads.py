@@ -50,6 +50,7 @@ def one() -> dict[str, str]:
     return digests(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_of_blas_change_no_bit(one, threads):
     many = digests(threads)

@@ -244,6 +244,7 @@ def test_the_guides_learner_is_short():
     assert len(blocks("python")[0].splitlines()) < 40
 
 
+@pytest.mark.slow
 def test_the_guides_code_runs(package):
     for block in blocks("python")[1:]:
         run(package, "-c", block)

@@ -122,6 +122,7 @@ def test_data_that_is_not_here_is_left_out(
     assert "not run" in (out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_report_and_the_same_command_continues(tmp_path: Path) -> None:
     """The whole experiment takes minutes, so that it cannot be done before the signal comes."""

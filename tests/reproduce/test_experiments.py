@@ -372,6 +372,7 @@ def children(pid: int) -> list[int]:
 needs_ps = pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc and ps")
 
 
+@pytest.mark.slow
 @needs_ps
 def test_killed_twice_and_resumed_the_results_are_the_same(tmp_path: Path) -> None:
     run_cells(cells(seeds=20), tmp_path / "whole", jobs=1)
@@ -388,6 +389,7 @@ def test_killed_twice_and_resumed_the_results_are_the_same(tmp_path: Path) -> No
     assert (tmp_path / "killed" / "results.jsonl").read_bytes() == whole
 
 
+@pytest.mark.slow
 @needs_ps
 def test_a_killed_worker_costs_only_what_it_had(tmp_path: Path) -> None:
     process = start(tmp_path, tmp_path / "results")
@@ -400,6 +402,7 @@ def test_a_killed_worker_costs_only_what_it_had(tmp_path: Path) -> None:
     assert len(Store(tmp_path / "results").results) == 4 + 3 * 20
 
 
+@pytest.mark.slow
 @needs_ps
 def test_ctrl_c_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> None:
     process = start(tmp_path, tmp_path / "results")

@@ -126,6 +126,7 @@ def test_updates_equal_the_product_in_one_go(capacity: int) -> None:
     np.testing.assert_allclose(Z @ Z.T, C @ oracle.Q() @ oracle.Q().T @ C.T, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_reservoir_is_a_uniform_sample() -> None:
     """Landmarks stay for ever; every other example offered is stored with the same probability."""
     X = np.arange(100.0)[:, None]
