@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from fuzz_models import ORDINARY, fuzz, seeds, use
 from kernelstream import ModelFileError, learners, persistence
 
