@@ -370,7 +370,7 @@ def test_a_small_file_that_asks_for_a_huge_model_is_refused():
 def test_large_files_are_not_read(tmp_path):
     path = tmp_path / "large"
     with open(path, "wb") as file:
-        file.truncate(1 << 40)  # takes no room
+        file.truncate(1 << 40)  # takes no space on the disk
     with pytest.raises(ModelFileError, match="max_bytes"):
         kernelstream.load(path)
 

@@ -24,7 +24,7 @@ def functions(path):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2])
 def test_every_row_is_true(row):
     _, _, name, file, oracle, bounded, tasks = row
-    home = next(room for room in (learners, sketches, alignment) if hasattr(room, name))
+    home = next(module for module in (learners, sketches, alignment) if hasattr(module, name))
     path = ROOT / "src" / "kernelstream" / file
     assert re.search(rf"^(class|def) {name}\b", path.read_text(), re.M)
     test_file, test = oracle.split("::")

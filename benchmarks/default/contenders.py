@@ -95,7 +95,7 @@ def ours(kind: Any, stream: Stream) -> Any:
 def run_ours(make: Any, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
     learner = clone(make(stream))
     model = (KernelClassifier if stream.classes else KernelRegressor)(learner)
-    chunk = 1000 if learner.bounded else 100  # a chunk in which the room ends is not counted
+    chunk = 1000 if learner.bounded else 100  # a chunk in which the store gets full is not counted
     losses, seconds = [], 0.0
     for i in range(0, len(y), chunk):
         start = time.process_time()

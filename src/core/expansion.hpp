@@ -37,7 +37,7 @@ struct Storage {
 
 template <class T> class Expansion {
  public:
-  // Learns from a round; false: no room for the point, and nothing was changed.
+  // Learns from a round; false: the store is full and the point was needed, and nothing was changed.
   using Rule = std::function<bool(Expansion&, const Round<T>&)>;
   Settings set;
   Storage storage;

@@ -159,9 +159,9 @@ class RidgeFactor {
     if (size() >= int64_t(r_.size())) reserve_vectors(2 * size());
   }
   void reserve_vectors(int64_t n) {            // one line more than the factor, so that all have at least one
-    size_t room = size_t(n + L);
-    if (room <= r_.size()) return;
-    b_ = Array<double>(room), r_ = Array<double>(room), s_ = Array<double>(room);
+    size_t size = size_t(n + L);
+    if (size <= r_.size()) return;
+    b_ = Array<double>(size), r_ = Array<double>(size), s_ = Array<double>(size);
   }
   std::vector<double> data_;
   Array<double> b_, r_, s_;

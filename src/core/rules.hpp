@@ -241,7 +241,7 @@ template <class T> bool BudgetedPassiveAggressive::operator()(Expansion<T>& e, c
 
 // ---- gradient descent ----
 
-// The slot of the point that makes room.
+// The slot of the point that is removed.
 struct Oldest {
   static constexpr bool rescales = false;
   template <class T> int64_t operator()(Expansion<T>& e) const { return e.oldest(); }

@@ -14,6 +14,7 @@ import math
 import numbers
 import os
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ _FIT = ("shuffle", "random_state")  # parameters of the estimators beside the le
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
-    for room, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
-    for thing in (getattr(room, name) for name in room.__all__)
+    for module, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
+    for thing in (getattr(module, name) for name in module.__all__)
     if isinstance(thing, type) and issubclass(thing, kind) and thing is not kind
 }
 #: What a header takes in memory at most, measured on headers of many kinds: its text in several forms, and Python's objects.
@@ -244,9 +245,8 @@ def _object(pairs: list[tuple[str, Any]]) -> Record:
     """An object of JSON; two entries of one name would let two readers see two models in one file."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ModelFileError(f"its header has the entry {twice!r} twice")
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ModelFileError(f"its header has the entry {twice!r} more than once")
     return entries
 
 
@@ -432,9 +432,8 @@ def _decode_classes(record: Any, memory: _Memory) -> NDArray[Any]:
     wanted = str if kind in "OU" else bool if kind == "b1" else float if kind[0] == "f" else int
     if not isinstance(values, list) or not all(type(value) is wanted for value in values):
         raise ModelFileError(f"its classes are not all of type {wanted.__name__}")
-    size = (
-        4 * max(map(len, values), default=0) if kind == "U" else 8
-    )  # NumPy gives all strings the room of the longest
+    # NumPy gives each string as many bytes as the longest needs.
+    size = 4 * max(map(len, values), default=0) if kind == "U" else 8
     memory.take(2 * size * len(values), "classes")
     classes = np.array(values, object if kind == "O" else kind)
     if classes.tolist() != values or not (classes[1:] > classes[:-1]).all():

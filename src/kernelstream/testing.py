@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import io
 import itertools
 import pickle
@@ -251,7 +252,7 @@ def check_chunks_equal_rows_in_estimators(learner: Learner) -> None:
             def run(model: Any, a: int, b: int, m: str = method, Z: Any = Z, extra: Any = extra) -> Any:
                 return getattr(model, m)(Z[a:b], y[a:b], sample_weight=weights[a:b], **extra)
 
-            _all_agree(lambda kind=kind: clone(kind), run, len(y), _state)  # type: ignore[misc]
+            _all_agree(functools.partial(clone, kind), run, len(y), _state)
 
 
 @_check()

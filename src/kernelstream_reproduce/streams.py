@@ -106,10 +106,10 @@ def _scores(learner: Any, X: Any, y: Array) -> Array:
         return np.asarray(learner.run(as_rows(X), y))
     at, parts = 0, []
     while at < len(y):
-        room = max(1, learner.max_size - learner.n_points)  # so many rows are learnt for certain
+        free = max(1, learner.max_size - learner.n_points)  # so many rows are learnt for certain
         try:
-            parts.append(learner.run(as_rows(X[at : at + room]), y[at : at + room]))
-            at += room
+            parts.append(learner.run(as_rows(X[at : at + free]), y[at : at + free]))
+            at += free
         except CapacityError:  # on the first row of the part: nothing of it was learnt
             parts.append(learner.score(as_rows(X[at:])))
             at = len(y)

@@ -49,7 +49,7 @@ class KOGD(KernelLearner):
 
 
 class TruncatedKOGD(KOGD):
-    """KOGD in which the oldest point makes room."""
+    """KOGD in which the oldest point is removed."""
 
     def __init__(
         self,

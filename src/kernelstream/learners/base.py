@@ -25,7 +25,7 @@ __all__ = ["Array", "Learner", "State", "state_error"]
 Array = NDArray[Any]
 State = dict[str, Array]
 
-#: Hyper-parameters that say how many points or features a state has room for.
+#: Hyper-parameters that say how many points or features a state can hold.
 _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
 #: Values that nothing can change, so that a snapshot need not copy them.
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))

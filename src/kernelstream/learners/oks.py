@@ -125,7 +125,7 @@ class OKS(CoreLearner):
         return self._core.chances()
 
     def needs(self, width: int, outputs: int) -> int:
-        """About how many bytes an untrained model takes: each candidate has room for a few points."""
+        """About how many bytes an untrained model takes: each candidate begins with memory for a few points."""
         return super().needs(width, outputs) * len(self.bandwidths)
 
     def _build_core(self) -> None:

@@ -4,7 +4,7 @@ On a mistake (margin m = y f(x_t) <= 0) the point is stored with weight y:
 
     f_{t+1} = f_t + y_t k(x_t, .)
 
-RBP does the same with at most B points: when full, a point drawn uniformly makes room first. Several classes:
+RBP does the same with at most B points: when full, a point drawn uniformly is removed first. Several classes:
 docs/conventions.md.
 """
 
@@ -58,7 +58,7 @@ class KernelPerceptron(ExpansionLearner):
 
 
 class RBP(ExpansionLearner):
-    """The randomized budget perceptron: at most ``budget`` points, a uniformly drawn one makes room for a new one.
+    """The randomized budget perceptron: at most ``budget`` points, a uniformly drawn one is removed for a new one.
 
     Args:
         budget: how many points (the papers' B).

@@ -9,6 +9,7 @@ selection matrix holds ``1 / sqrt(p)``, so that ``E[Psi Psi^T] = sum_t phi_t phi
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,15 @@ class DictionarySketch(KernelSketch):
     max_size: int
     _core: core.Dictionary64
 
+    @abstractmethod
     def _rule(self) -> dict[str, Any]:
         """The hyper-parameters by the core's names."""
-        raise NotImplementedError
 
     def _reset(self, width: int, dtype: Any) -> None:
         check_integer("max_size", self.max_size, low=1)
         self._rule()
         self._shape = (int(width), np.dtype(dtype).itemsize)
-        self._core = None  # type: ignore[assignment]  # made when the kernel is settled
+        self._core = None  # type: ignore[assignment]  # until the kernel is settled; no other method runs before
 
     def _build(self) -> Any:
         width, itemsize = self._shape

@@ -137,9 +137,6 @@ class CsvReader(TextReader):
     def _give(self, parsed: _Parsed) -> Chunk:
         return self.features.give(parsed.values)
 
-    def _record_of(self, parsed: _Parsed, row: int) -> int:
-        return int(parsed.records[row])
-
     def _parse(self, block: Block) -> tuple[_Parsed, list[BadRow]]:
         columns = self.columns
         kind = columns.label if columns.read_target is not None else None

@@ -156,9 +156,6 @@ class JsonlReader(TextReader):
         where = target if reason == _LABEL_MISSING else names[name] if name >= 0 else None
         return BadRow(record, None if where is None else repr(where), message)
 
-    def _record_of(self, parsed: _Parsed, row: int) -> int:
-        return int(parsed.records[row])
-
     def _give(self, parsed: _Parsed) -> Chunk:
         self._target, self._label = parsed.target, parsed.label
         if self._options.hashed is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -173,7 +174,7 @@ def _message(name: str, block: Block, bad: BadRow) -> str:
     return f"{name}, line {block.line_of(bad.row)}{column}: {bad.reason}"
 
 
-class TextReader:
+class TextReader(ABC):
     """What readers of text share. A format says how a block is parsed, and how parsed rows are given out."""
 
     def __init__(self, options: Options) -> None:
@@ -203,8 +204,8 @@ class TextReader:
             if stop is None:
                 try:
                     chunk = self._give(parsed)
-                except TooWideError as error:
-                    stop, kind = BadRow(self._record_of(parsed, error.row), None, str(error)), SourceError
+                except TooWideError as error:  # of a table, whose rows know their records
+                    stop, kind = BadRow(int(parsed.records[error.row]), None, str(error)), SourceError
             if stop is not None:  # the rows before it come first
                 if not stop.row:
                     raise kind(_message(opened.name, block, stop))
@@ -219,14 +220,10 @@ class TextReader:
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
         return Lines(opened, at=at, latency=self._options.latency)
 
+    @abstractmethod
     def _parse(self, block: Block) -> tuple[Any, list[BadRow]]:
         """The good rows of a block, in any form, and the bad ones in order. Nothing else is changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _give(self, parsed: Any) -> Chunk:
         """Good rows as they are given out."""
-        raise NotImplementedError
-
-    def _record_of(self, parsed: Any, row: int) -> int:
-        """The record of a good row."""
-        raise NotImplementedError

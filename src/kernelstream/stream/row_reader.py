@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
 
 
-class RowReader:
+class RowReader(ABC):
     """What readers of batches share: rows of a table by number. A format says how it makes batches and values."""
 
     what = ""
@@ -80,16 +81,17 @@ class RowReader:
         column = f", column {bad.column}" if bad.column is not None else ""
         return f"{name}, row {self._row + bad.row + 1}{column}: {bad.reason}"
 
+    @abstractmethod
     def _batches(self, opened: Opened, row: int) -> Iterator[Any]:
         """Batches from a row on, with `num_rows` and `slice`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _values(self, batch: Any) -> tuple[Values, list[BadRow]]:
-        raise NotImplementedError
+        """The values of a batch and its bad rows."""
 
+    @abstractmethod
     def _raw(self, batch: Any) -> bytes:
         """One row as text, to be put aside."""
-        raise NotImplementedError
 
 
 def check_values(values: Values, columns: Columns, options: Options) -> tuple[Values, list[BadRow]]:
