@@ -246,7 +246,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Record:
     entries = dict(pairs)
     if len(entries) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ModelFileError(f"its header has the entry {twice!r} more than once")
+        raise ModelFileError(f"its header has the entry {twice!r} twice")
     return entries
 
 
