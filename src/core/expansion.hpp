@@ -127,11 +127,7 @@ template <class T> class Expansion {
     for (auto& w : weights) w[size_t(slot)] = 0;
     born[size_t(slot)] = clock++;
     if (rows.sparse() || points.kernel.callback) return;
-    switch (points.kernel.form()) {
-      case Form::product: return patch<Form::product>(slot, rows, i);
-      case Form::square_distance: return patch<Form::square_distance>(slot, rows, i);
-      default: return patch<Form::absolute_distance>(slot, rows, i);
-    }
+    with_form(points.kernel.form(), [&](auto form) { patch<form.value>(slot, rows, i); });
   }
 
   // The weights and the random numbers as they are now, for a rule that may find out late that its step is not finite.
@@ -212,7 +208,10 @@ template <class T> class Expansion {
     const T* x = rows.row(i);
     for (int64_t d = 0; d < set.width; ++d)
       for (int64_t r = 0; r < left; ++r) acc[r] = term<F>(x[(r + 1) * set.width + d], x[d], acc[r]);
-    for (int64_t r = 0; r < left; ++r) measures_[size_t((i + 1 + r - block_start_) * stride + slot)] = acc[r];
+    for (int64_t r = 0; r < left; ++r) {
+      if (points.kernel.kind == Kernel<T>::spectrum) acc[r] = points.cosine(acc[r], std::sqrt(rows.square(i + 1 + r)), slot);
+      measures_[size_t((i + 1 + r - block_start_) * stride + slot)] = acc[r];
+    }
   }
 
   Rule rule_;

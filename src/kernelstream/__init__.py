@@ -11,21 +11,38 @@ if TYPE_CHECKING:
     from kernelstream import alignment, errors, kernels, learners, losses
     from kernelstream.errors import CapacityError, ModelFileError, ScoreOverflowError
     from kernelstream.estimators import KernelClassifier, KernelRegressor
-    from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
+    from kernelstream.kernels import (
+        ChiSquared,
+        Gaussian,
+        Intersection,
+        Laplacian,
+        Linear,
+        Matern,
+        Polynomial,
+        Precomputed,
+        RationalQuadratic,
+        Spectrum,
+    )
     from kernelstream.persistence import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CapacityError",
+    "ChiSquared",
     "Gaussian",
+    "Intersection",
     "KernelClassifier",
     "KernelRegressor",
     "Laplacian",
     "Linear",
+    "Matern",
     "ModelFileError",
     "Polynomial",
+    "Precomputed",
+    "RationalQuadratic",
     "ScoreOverflowError",
+    "Spectrum",
     "alignment",
     "errors",
     "kernels",
@@ -44,6 +61,12 @@ _MODULE_OF = {
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Polynomial": "kernels",
+    "ChiSquared": "kernels",
+    "Intersection": "kernels",
+    "Matern": "kernels",
+    "Precomputed": "kernels",
+    "RationalQuadratic": "kernels",
+    "Spectrum": "kernels",
     "load": "persistence",
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian, Laplacian, check_bandwidth
 from kernelstream.rows import as_rows, check_finite
 from kernelstream.validate import check_integer
@@ -112,7 +113,7 @@ def select_bandwidth(
     weights = np.hstack([np.ones((n, 1)), targets])
     for start in range(0, n, _BLOCK):
         part = slice(start, start + _BLOCK)
-        measures = kernel(gamma=1.0)._matrix(rows[part], rows, measures=True).astype(np.float64)
+        measures = kernel(gamma=1.0)._matrix(rows[part], rows, core.Part.measure).astype(np.float64)
         for i, gamma in enumerate(gammas):
             # Centred, K - 1 1^T does for K (H 1 1^T H = 0), and wide kernels keep their digits.
             block = (np.expm1 if centered else np.exp)(-gamma * measures)

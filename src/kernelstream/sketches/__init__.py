@@ -5,12 +5,14 @@ from kernelstream.sketches.base import KernelSketch
 from kernelstream.sketches.dependency import ApproximateLinearDependency
 from kernelstream.sketches.incremental import IncrementalSketch
 from kernelstream.sketches.leverage import RidgeLeverageSampler
+from kernelstream.sketches.ngrams import HashedNgrams
 from kernelstream.sketches.nystrom import IncrementalNystrom, ModifiedNystrom
 from kernelstream.sketches.sjlt import SJLT
 
 __all__ = [
     "AdaptiveNystrom",
     "ApproximateLinearDependency",
+    "HashedNgrams",
     "IncrementalNystrom",
     "IncrementalSketch",
     "KernelSketch",
