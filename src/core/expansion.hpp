@@ -46,7 +46,7 @@ template <class T> class Expansion {
   std::vector<int64_t> born;                   // when each slot was filled
   Random random;
   int64_t clock = 0;                           // points stored so far
-  double mistakes = 0, ledger = 0;             // Forgetron's M and Q
+  double mistakes = 0, ledger = 0;             // Forgetron's M and Q; BSGD counts its rounds in the first
   std::vector<double> inverse;                 // Projectron's K^-1, budget x budget
   std::vector<double> slopes;                  // scratch of the rules: one per output
 
@@ -128,6 +128,12 @@ template <class T> class Expansion {
     born[size_t(slot)] = clock++;
     if (rows.sparse() || points.kernel.callback) return;
     with_form(points.kernel.form(), [&](auto form) { patch<form.value>(slot, rows, i); });
+  }
+
+  // The same for a point that is not a row of the data; the rows left in the block are measured anew.
+  void place_made(int64_t slot, const T* point, int64_t i) {
+    points.put(slot, Rows<T>{1, set.width, point}, 0);
+    block_end_ = std::min(block_end_, i + 1);
   }
 
   // The weights and the random numbers as they are now, for a rule that may find out late that its step is not finite.

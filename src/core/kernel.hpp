@@ -14,7 +14,18 @@ namespace KS_MODULE {
 
 template <class T> struct Kernel {
   enum Kind {
-    gaussian, laplacian, polynomial, linear, callable, matern12, matern32, matern52, rational_quadratic, chi_squared, intersection, spectrum,
+    gaussian,
+    laplacian,
+    polynomial,
+    linear,
+    callable,
+    matern12,
+    matern32,
+    matern52,
+    rational_quadratic,
+    chi_squared,
+    intersection,
+    spectrum,
     precomputed
   };
   // Fills out[0..n) with k(x, points[j]); x is dense, points are n x width.
@@ -26,8 +37,8 @@ template <class T> struct Kernel {
   Callback callback;
 
   static Kernel named(const std::string& name, double gamma, double offset, int degree) {
-    const char* names[] = {"gaussian", "laplacian", "polynomial", "linear", "callable", "matern12", "matern32", "matern52",
-                           "rational_quadratic", "chi_squared", "intersection", "spectrum", "precomputed"};
+    const char* names[] = {"gaussian", "laplacian",          "polynomial",  "linear",       "callable", "matern12",   "matern32",
+                           "matern52", "rational_quadratic", "chi_squared", "intersection", "spectrum", "precomputed"};
     for (size_t k = 0; k < std::size(names); ++k)
       if (name == names[k])                    // a gamma that float cannot hold is its largest: 0 times it stays 0
         return {Kind(k), T(std::min(gamma, double(std::numeric_limits<T>::max()))), T(offset), degree, {}};
@@ -36,13 +47,19 @@ template <class T> struct Kernel {
 
   Form form() const {
     switch (kind) {
-      case gaussian: case matern12: case matern32: case matern52: case rational_quadratic: return Form::square_distance;
+      case gaussian:
+      case matern12:
+      case matern32:
+      case matern52:
+      case rational_quadratic: return Form::square_distance;
       case laplacian: return Form::absolute_distance;
       case chi_squared: return Form::chi_distance;
       case intersection: return Form::minimum;
       default: return Form::product;
     }
   }
+  // Times this, an entry of a row has `scale` in the kernel in place of gamma = 1.
+  double input_scale(double scale) const { return has_norm(form()) || form() == Form::minimum ? scale : std::sqrt(scale); }
   bool unit_diagonal() const {                 // k(x, x) = 1 for every x
     return form() == Form::square_distance || form() == Form::absolute_distance || form() == Form::chi_distance;
   }
@@ -165,18 +182,22 @@ template <class T> class Points {
     }
   }
 
-  // Every point as it is in `from`, column d times scales[d]; for a Gaussian kernel.
+  // Every point as it is in `from`, column d times scales[d]; for a kernel with a scale.
   void rescale(const Panel<T>& from, const T* scales) {
     for (int64_t t = 0; t < tiles(); ++t) {
-      Line<T> square = Line<T>::zero();
+      Line<T> square = Line<T>::zero(), sizes = Line<T>::zero();
       for (int64_t d = 0; d < panel.width(); ++d) {
         Line<T> line = Line<T>::at(from.line(t, d));
         line.apply([&](Vec<T> v) { return v * scales[d]; });
         line.to(panel.line(t, d));
         square.add_product(line, line);
+        line.apply([](Vec<T> v) { return absolute<T>(v); });
+        sizes.add(line);
       }
-      square.to(norms_.data() + t * kLine<T>);
+      (has_norm(kernel.form()) ? sizes : square).to(norms_.data() + t * kLine<T>);
     }
+    if (kernel.kind == Kernel<T>::polynomial)
+      for (int64_t slot = 0; slot < count; ++slot) diagonal[slot] = power(norms_[slot]);
   }
 
   // Measures (distance, product; kernel value for a callable) of rows i .. i + n - 1 against the first `tiles` tiles.

@@ -92,6 +92,25 @@ template <class T> class Panel {
     for (; t < tiles; ++t) gather<F, 1>(rows, i, t, out);
   }
 
+  template <Form F> static void accumulate(Line<T>& acc, Vec<T> x, const Line<T>& p) {
+    for (int v = 0; v < kVecs<T>; ++v) {
+      if constexpr (F == Form::product) {
+        acc.v[v] += x * p.v[v];
+      } else if constexpr (F == Form::minimum) {
+        acc.v[v] += x < p.v[v] ? x : p.v[v];
+      } else {
+        Vec<T> d = x - p.v[v];
+        if constexpr (F == Form::square_distance)
+          acc.v[v] += d * d;
+        else if constexpr (F == Form::chi_distance) {
+          Vec<T> sum = x + p.v[v], least = splat<T>(std::numeric_limits<T>::min());
+          acc.v[v] += d * d / (sum > least ? sum : least);
+        } else
+          acc.v[v] += absolute<T>(d);
+      }
+    }
+  }
+
  private:
   template <Form F, int R, int N> void micro(const Rows<T>& rows, int64_t i, int64_t tile, int64_t columns, T* out, int64_t stride) const {
     Line<T> acc[R][N];
@@ -122,25 +141,6 @@ template <class T> class Panel {
       }
     }
     for (int n = 0; n < N; ++n) acc[n].to(out + (tile + n) * kLine<T>);
-  }
-
-  template <Form F> static void accumulate(Line<T>& acc, Vec<T> x, const Line<T>& p) {
-    for (int v = 0; v < kVecs<T>; ++v) {
-      if constexpr (F == Form::product) {
-        acc.v[v] += x * p.v[v];
-      } else if constexpr (F == Form::minimum) {
-        acc.v[v] += x < p.v[v] ? x : p.v[v];
-      } else {
-        Vec<T> d = x - p.v[v];
-        if constexpr (F == Form::square_distance)
-          acc.v[v] += d * d;
-        else if constexpr (F == Form::chi_distance) {
-          Vec<T> sum = x + p.v[v], least = splat<T>(std::numeric_limits<T>::min());
-          acc.v[v] += d * d / (sum > least ? sum : least);
-        } else
-          acc.v[v] += absolute<T>(d);
-      }
-    }
   }
 
   int64_t width_ = 0, tiles_ = 0;
