@@ -159,7 +159,8 @@ def _over_root(values: Array, squares: Array, counts: Array) -> Array:
 
 def _dense(rows: Any) -> Array:
     X = as_arrays(rows)
-    return np.asarray(X.toarray() if issparse(X) else X)
+    dense: Array = X.toarray() if issparse(X) else X
+    return dense
 
 
 def _precision(rows: Any) -> Any:
