@@ -31,7 +31,7 @@ from kernelstream_reproduce.streams import permuted
 from kernelstream_reproduce.trials import TUNING_SEED, Trial
 
 SEEDS = range(20)
-STEPS = [(10.0**e, 10.0**l) for e, l in itertools.product(range(-5, 1), range(-4, 2)) if e + l < 0]
+STEPS = [(10.0**e, 10.0**s) for e, s in itertools.product(range(-5, 1), range(-4, 2)) if e + s < 0]
 """The SkeGD paper's grids of eta and lam, without those of eta lam >= 1."""
 
 Rows = list[list[str]]
