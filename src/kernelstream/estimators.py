@@ -83,7 +83,12 @@ class _KernelEstimator(DefaultParts):
         self.scale = scale
 
     def _default_part(self, name: str) -> BaseEstimator | None:
-        return as_learner(self.learner) if name == "learner" else None
+        if name != "learner" or not isinstance(self.learner, str | None):
+            return None
+        try:
+            return as_learner(self.learner)
+        except ValueError:  # an unknown name: told when it is fitted
+            return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -398,7 +403,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = as_learner(self.learner).multiclass
+        tags.classifier_tags.multi_class = getattr(
+            self._default_part("learner") or self.learner, "multiclass", True
+        )
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

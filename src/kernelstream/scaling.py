@@ -154,7 +154,8 @@ def _over_root(values: Array, squares: Array, counts: Array) -> Array:
     values = values.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         root = np.sqrt((squares + values * values) / (counts + 1.0))
-    return np.divide(values, root, out=np.zeros(len(values)), where=root > 0)
+    scaled: Array = np.divide(values, root, out=np.zeros(len(values)), where=root > 0)
+    return scaled
 
 
 def _dense(rows: Any) -> Array:
