@@ -313,11 +313,10 @@ template <class Removal> struct Gradient {
   }
 };
 
-// BSGD: the Pegasos step, eta_t = 1 / (lambda t), then one point less when there is one too many (the budget of the core is that of
+// BSGD: the Pegasos step, eta_t = 1 / (1 / eta + lambda t), then one point less when there is one too many (the budget of the core is that of
 // the learner and one more). Merging is for the Gaussian kernel, for which k(x_a, h x_a + (1 - h) x_b) = k(x_a, x_b)^((1 - h)^2).
 struct BudgetedDescent {
-  Loss loss;
-  double lambda;
+  Descent descent;
   bool merging;
   template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const;
 
@@ -354,11 +353,11 @@ struct BudgetedDescent {
 };
 
 template <class T> bool BudgetedDescent::operator()(Expansion<T>& e, const Round<T>& r) const {
-  const double t = e.mistakes + 1, eta = 1 / (lambda * t);
-  bool learns = loss_slopes(loss, r, e.slopes);
+  const double t = e.mistakes + 1, eta = 1 / (1 / descent.eta + descent.lambda * t);
+  bool learns = loss_slopes(descent.loss, r, e.slopes);
   for (double slope : e.slopes) storable<T>(4 * eta * slope * eta * slope);      // squares of weights are compared
   e.mistakes = t;
-  for (auto& w : e.weights) scale(T(1 - 1 / t), w.data(), size_t(e.points.tiles()));
+  for (auto& w : e.weights) scale(T(1 - eta * descent.lambda), w.data(), size_t(e.points.tiles()));
   if (!learns) return true;
   int64_t slot = e.points.count;
   e.place(slot, r.rows, r.i);
@@ -422,9 +421,8 @@ template <class T> typename Expansion<T>::Rule rule_named(const std::string& nam
     return Gradient<Unbiased>{descent, {o.word("removal"), o.number("clip") * descent.eta}};
   }
   if (name == "bsgd") {
-    Loss loss = o.take<Loss>("loss");
-    double lambda = o.number("lam");
-    return BudgetedDescent{loss, lambda, o.word("maintenance") == "merging"};
+    Descent descent = o.descent();
+    return BudgetedDescent{descent, o.word("maintenance") == "merging"};
   }
   throw std::invalid_argument("unknown rule '" + name + "'");
 }

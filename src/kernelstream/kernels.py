@@ -149,6 +149,11 @@ class _Radial(Kernel):
         elif self.bandwidth is not None and self.bandwidth != "median":
             check_bandwidth("bandwidth", self.bandwidth)
 
+    @staticmethod
+    def input_scale(gammas: Array) -> Array:
+        """Times this, the entries of a row have ``gammas`` in the kernel of ``gamma = 1``."""
+        return np.sqrt(gammas)
+
     @classmethod
     def check_gamma(cls, name: str, value: Any) -> float:
         """A scale whose bandwidth ``check_bandwidth`` would accept."""
@@ -317,6 +322,11 @@ class Laplacian(_Radial):
     name = "laplacian"
 
     @staticmethod
+    def input_scale(gammas: Array) -> Array:
+        """Times this, the entries of a row have ``gammas`` in the kernel of ``gamma = 1``."""
+        return gammas
+
+    @staticmethod
     def _distance(measures: Array) -> Array:
         return measures
 
@@ -363,6 +373,11 @@ class ChiSquared(_Histogram, _Radial):
     """
 
     name = "chi_squared"
+
+    @staticmethod
+    def input_scale(gammas: Array) -> Array:
+        """Times this, the entries of a row have ``gammas`` in the kernel of ``gamma = 1``."""
+        return gammas
 
     @staticmethod
     def _distance(measures: Array) -> Array:
@@ -480,6 +495,11 @@ class Polynomial(Kernel):
         """Derivatives in ``gamma`` and ``coef0``."""
         inner = self._matrix(X, Y, core.Part.slope) / self.gamma
         return {"gamma": inner * self._matrix(X, Y, core.Part.measure), "coef0": inner}
+
+    @staticmethod
+    def input_scale(gammas: Array) -> Array:
+        """Times this, the entries of a row have ``gammas`` in the kernel of ``gamma = 1``."""
+        return np.sqrt(gammas)
 
     def with_gamma(self, gamma: float) -> Self:
         """The same kernel with this scale."""
