@@ -130,11 +130,11 @@ def select_bandwidth(
 class IncrementalAlignment(BaseEstimator):
     """The alignment of candidate kernels with the targets of a stream, in bounded memory (ISKA).
 
-    A reservoir keeps ``budget`` of the rows seen, each with the same chance, in ``groups`` equal parts. A new row is compared with
-    the stored ones: in each group, ``y_t y_j k(x_t, x_j)`` and ``k(x_t, x_j)^2`` are averaged over its rows j and added with the
-    weight t - 1, the number of pairs they stand for. Over the sum of weights these are unbiased estimates of the means over all
-    pairs of rows, whose ratio ``mean(y y' k) / (mean(k^2) mean(y^2 y'^2))^1/2`` is the alignment without the diagonal. The estimate is
-    the median of the groups'.
+    A reservoir keeps ``budget`` of the rows seen, each with the same chance, in ``groups`` equal parts. A new row is compared
+    with the stored ones: in each group, ``y_t y_j k(x_t, x_j)`` and ``k(x_t, x_j)^2`` are averaged over its rows j and added
+    with the weight t - 1, the number of pairs they stand for. Over the sum of weights these are unbiased estimates of the
+    means over all pairs of rows, whose ratio ``mean(y y' k) / (mean(k^2) mean(y^2 y'^2))^1/2`` is the alignment without the
+    diagonal. The estimate is the median of the groups'.
 
     Args:
         candidates: kernels, all parameters set, or callables; by default Gaussian kernels of the papers' bandwidths.

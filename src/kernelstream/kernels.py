@@ -458,10 +458,13 @@ class Precomputed(Kernel):
         numbers, size = rows.array(), len(np.asarray(self.matrix))
         if rows.width != 1:
             raise ValueError(f"a row of a precomputed kernel is one number, got {rows.width} columns")
-        bad = np.flatnonzero((numbers[:, 0] != np.floor(numbers[:, 0])) | ~((numbers[:, 0] >= 0) & (numbers[:, 0] < size)))
+        bad = np.flatnonzero(
+            (numbers[:, 0] != np.floor(numbers[:, 0])) | ~((numbers[:, 0] >= 0) & (numbers[:, 0] < size))
+        )
         if len(bad):
             raise ValueError(
-                f"X has {numbers[bad[0], 0]} at row {bad[0]}: a row of a precomputed kernel is a whole number from 0 to {size - 1}"
+                f"X has {numbers[bad[0], 0]} at row {bad[0]}: a row of a precomputed kernel is a whole number from 0 to "
+                f"{size - 1}"
             )
 
 

@@ -49,7 +49,14 @@ SMALL = {
 }
 NAMES = [name for name, kind in vars(learners).items() if isinstance(kind, type) and kind is not Learner]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
-OWN_KERNEL = {"LinearPA", "NewtonMixture", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel, or one with a scale
+OWN_KERNEL = {
+    "LinearPA",
+    "NewtonMixture",
+    "OKLGD",
+    "OKS",
+    "OKSSIL",
+    "ProjKA",
+}  # take no kernel, or one with a scale
 
 #: How much of the memory single precision may take: what is factored stays in double; so does all of the second-order ones.
 SINGLE = dict.fromkeys(["KONS", "KRLS", "NewtonMixture", "ProsNKons", "SketchedKONS"], 1.0) | dict.fromkeys(
@@ -57,7 +64,9 @@ SINGLE = dict.fromkeys(["KONS", "KRLS", "NewtonMixture", "ProsNKons", "SketchedK
 )
 
 #: The kernels of those that do not take all.
-KERNELS = dict.fromkeys(["DoublySGD", "DualSGD", "FOGD"], (Gaussian, Laplacian)) | dict.fromkeys(["BSGD", "RRF"], (Gaussian,))
+KERNELS = dict.fromkeys(["DoublySGD", "DualSGD", "FOGD"], (Gaussian, Laplacian)) | dict.fromkeys(
+    ["BSGD", "RRF"], (Gaussian,)
+)
 
 each = pytest.mark.parametrize("name", NAMES)
 with_kernel = pytest.mark.parametrize("name", [name for name in NAMES if name not in OWN_KERNEL])

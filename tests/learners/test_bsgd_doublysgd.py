@@ -22,7 +22,11 @@ def stream(task, n=150, seed=0):
     X = rng.normal(size=(n, 3))
     f = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n)
     w = rng.choice([0.0, 0.5, 1.0, 2.0], n)
-    y = {"regression": f, "classes": np.digitize(f, [-0.3, 0.3]).astype(float), "binary": np.where(f > 0, 1.0, -1.0)}[task]
+    y = {
+        "regression": f,
+        "classes": np.digitize(f, [-0.3, 0.3]).astype(float),
+        "binary": np.where(f > 0, 1.0, -1.0),
+    }[task]
     return X, y, w
 
 
@@ -38,7 +42,9 @@ def test_bsgd_follows_the_oracle(task, eta, maintenance):
         return  # the steps of Pegasos diverge for a squared loss
     X, y, w = stream(task)
     loss = "squared" if task == "regression" else "hinge"
-    learner = BSGD(budget=7, eta=eta, lam=0.05, maintenance=maintenance, kernel=Gaussian(gamma=0.3)).start(3, **outputs(task))
+    learner = BSGD(budget=7, eta=eta, lam=0.05, maintenance=maintenance, kernel=Gaussian(gamma=0.3)).start(
+        3, **outputs(task)
+    )
     slow = oracles.BSGD(
         kernel=oracle_kernels.gaussian(0.3),
         budget=7,
@@ -60,7 +66,13 @@ def test_bsgd_removal_takes_any_kernel_and_merging_says_which():
     kernel = Polynomial(degree=2, gamma=0.3, coef0=0.5)
     learner = BSGD(budget=7, lam=0.05, maintenance="removal", kernel=kernel).start(3)
     slow = oracles.BSGD(
-        kernel=oracle_kernels.polynomial(0.3, 0.5, 2), budget=7, eta=1.0, lam=0.05, merging=False, loss=make_losses()["hinge"], **outputs("binary")
+        kernel=oracle_kernels.polynomial(0.3, 0.5, 2),
+        budget=7,
+        eta=1.0,
+        lam=0.05,
+        merging=False,
+        loss=make_losses()["hinge"],
+        **outputs("binary"),
     )
     np.testing.assert_allclose(learner.run(as_rows(X), y, w), slow.run(X, y, w), atol=1e-8)
     with pytest.raises(ValueError, match="merging is for the Gaussian kernel"):
@@ -99,7 +111,12 @@ def test_doublysgd_follows_the_oracle(task):
 
 def test_the_frequencies_stand_for_the_kernel():
     X = np.random.default_rng(1).normal(size=(25, 3))
-    for kernel in (Gaussian(gamma=0.3), Laplacian(gamma=0.3), Matern(nu=1.5, gamma=0.3), RationalQuadratic(0.8, 0.3)):
+    for kernel in (
+        Gaussian(gamma=0.3),
+        Laplacian(gamma=0.3),
+        Matern(nu=1.5, gamma=0.3),
+        RationalQuadratic(0.8, 0.3),
+    ):
         W = hashed_frequencies(kernel, 3, 0, 20_000, 5)
         made = np.cos((X[:, None] - X[None]) @ W).mean(axis=2)
         assert np.abs(made - kernel(X)).max() < 0.04

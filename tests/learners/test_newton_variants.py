@@ -38,7 +38,13 @@ def largest_slope(loss, C, y):
 @pytest.mark.parametrize("dimension", [None, 4.0])
 @pytest.mark.parametrize(
     ("loss", "regression"),
-    [("hinge", False), ("epsilon_insensitive", True), ("huber", True), ("squared", True), ("squared_hinge", False)],
+    [
+        ("hinge", False),
+        ("epsilon_insensitive", True),
+        ("huber", True),
+        ("squared", True),
+        ("squared_hinge", False),
+    ],
 )
 def test_the_step_of_theorem_1_without_curvature(loss, regression, dimension):
     """eta_t = sqrt(d / (L^2 C^2 t)) in explicit features; curved losses take it when d is given."""
@@ -57,7 +63,9 @@ def test_the_step_of_theorem_1_without_curvature(loss, regression, dimension):
         sigma=lambda t: np.sqrt(d / next(rounds)) / (largest_slope(loss, C, t) * C),
     )
     expected = [ons.round(z, t) for z, t in zip(Phi, y, strict=True)]
-    _, scores = run(KONS(C, alpha=alpha, loss=loss, kernel=POLY, dimension=dimension), X, y, regression=regression)
+    _, scores = run(
+        KONS(C, alpha=alpha, loss=loss, kernel=POLY, dimension=dimension), X, y, regression=regression
+    )
     np.testing.assert_allclose(scores[:, 0], expected, atol=1e-7, rtol=0)
     assert ons.clipped > 3
 
@@ -66,7 +74,7 @@ def test_theorem_1_beats_gradient_descents_bound_on_a_line():
     """Regret of the hinge loss against the best scorer in hindsight, from a grid: below the bound of Theorem 1."""
     X, y = stream(400, seed=4)
     C = 1.0
-    learner, scores = run(KONS(C, alpha=1.0, loss="hinge", kernel=POLY), X, y)
+    _learner, scores = run(KONS(C, alpha=1.0, loss="hinge", kernel=POLY), X, y)
     suffered = np.maximum(0, 1 - y * scores[:, 0]).sum()
     Phi = oracle.quadratic_features(X, GAMMA, COEF0)
     w = np.linalg.lstsq(Phi, y, rcond=None)[0]
@@ -85,7 +93,7 @@ def test_kons_of_several_classes_is_one_against_the_rest(loss):
     learner = KONS(0.8, alpha=0.3, loss=loss, kernel=POLY)
     whole, scores = run(learner, X, y, outputs=3)
     for c in range(3):
-        one, alone = run(learner, X, np.where(y == c, 1.0, -1.0))
+        _one, alone = run(learner, X, np.where(y == c, 1.0, -1.0))
         np.testing.assert_allclose(scores[:, c], alone[:, 0], atol=1e-9)
     # points are stored once
     assert whole.n_points <= len(X)
@@ -99,7 +107,13 @@ def test_sketched_kons_of_several_classes_has_one_coin():
     Phi = oracle.quadratic_features(X, GAMMA, COEF0)
     draws, kept, p = Splitmix(seed), [], []
     ons = [
-        oracle.OnlineNewtonStep(Phi.shape[1], C=C, alpha=alpha, loss="squared", sigma=lambda t: curvature_constant("squared", C, t))
+        oracle.OnlineNewtonStep(
+            Phi.shape[1],
+            C=C,
+            alpha=alpha,
+            loss="squared",
+            sigma=lambda t: curvature_constant("squared", C, t),
+        )
         for _ in range(3)
     ]
     expected = np.zeros((len(X), 3))
@@ -115,7 +129,9 @@ def test_sketched_kons_of_several_classes_has_one_coin():
         if u < chance:
             kept.append(phi)
             p.append(chance)
-        expected[t] = [o.round(z, target, coin=u < max(chance, gamma)) for o, target in zip(ons, targets, strict=True)]
+        expected[t] = [
+            o.round(z, target, coin=u < max(chance, gamma)) for o, target in zip(ons, targets, strict=True)
+        ]
     sketched = SketchedKONS(C, alpha=alpha, beta=beta, eps=eps, gamma=gamma, kernel=POLY, seed=seed)
     _, scores = run(sketched, X, y, outputs=3)
     np.testing.assert_allclose(scores, expected, atol=1e-7)
@@ -135,7 +151,9 @@ def test_prosnkons_of_several_classes_is_one_against_the_rest(loss, restart):
         assert one.n_points == whole.n_points
 
 
-@pytest.mark.parametrize("learner", [KONS(), SketchedKONS(), ProsNKons(max_size=40, restart=False), KONS(loss="hinge")], ids=str)
+@pytest.mark.parametrize(
+    "learner", [KONS(), SketchedKONS(), ProsNKons(max_size=40, restart=False), KONS(loss="hinge")], ids=str
+)
 def test_a_class_that_appears_late(learner, tmp_path):
     X, y = stream(160, classes=True)
     X[120:] += 3
@@ -146,7 +164,9 @@ def test_a_class_that_appears_late(learner, tmp_path):
     assert model.score(X[:120], y[:120]) > 0.5
     model.save(tmp_path / "model.safetensors")
     again = load(tmp_path / "model.safetensors")
-    assert np.array_equal(again.partial_fit(X, y).decision_function(X), model.partial_fit(X, y).decision_function(X))
+    assert np.array_equal(
+        again.partial_fit(X, y).decision_function(X), model.partial_fit(X, y).decision_function(X)
+    )
 
 
 # ---- Section 6: the weighted matrix, the Newton decrement ----
@@ -169,7 +189,9 @@ def test_the_weighted_matrix_in_explicit_features():
             p.append(chance)
         least = max(chance, gamma)
         expected.append(ons.round(z, target, coin=(u < least) / least))
-    sketched = SketchedKONS(C, alpha=alpha, beta=beta, eps=eps, gamma=gamma, kernel=POLY, seed=seed, weighted=True)
+    sketched = SketchedKONS(
+        C, alpha=alpha, beta=beta, eps=eps, gamma=gamma, kernel=POLY, seed=seed, weighted=True
+    )
     learner, scores = run(sketched, X, y)
     np.testing.assert_allclose(scores[:, 0], expected, atol=1e-7)
     assert 5 < learner.n_newton < 195

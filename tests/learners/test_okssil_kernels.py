@@ -25,7 +25,16 @@ from kernelstream.rows import as_rows
 from oracles import oks as oracle
 from oracles.losses import make_losses
 
-SETTINGS = {"budget": 10, "eta": 0.3, "rho": 0.2, "rho_decay": 0.0, "nu": 0.3, "samples": 3, "gamma": 0.5, "seed": 7}
+SETTINGS = {
+    "budget": 10,
+    "eta": 0.3,
+    "rho": 0.2,
+    "rho_decay": 0.0,
+    "nu": 0.3,
+    "samples": 3,
+    "gamma": 0.5,
+    "seed": 7,
+}
 
 
 def squares(gamma, x, z):
@@ -55,7 +64,9 @@ KERNELS = [
     (ChiSquared(), lambda g, x, z: math.exp(-chi(g, x, z))),
     (Polynomial(degree=2, coef0=0.4), lambda g, x, z: (float(np.sum(g * x * z)) + 0.4) ** 2),
 ]
-each_kernel = pytest.mark.parametrize(("kernel", "value"), KERNELS, ids=lambda v: str(v) if not callable(v) else type(v).__name__)
+each_kernel = pytest.mark.parametrize(
+    ("kernel", "value"), KERNELS, ids=lambda v: str(v) if not callable(v) else type(v).__name__
+)
 
 
 def stream(task, n=120):
@@ -64,7 +75,9 @@ def stream(task, n=120):
     signal = X[:, 0] - X[:, 1] + 0.2 * rng.normal(size=n)
     if task == "regression":
         return X, signal
-    return X, np.digitize(signal, [-0.3, 0.3]).astype(float) if task == "classes" else np.where(signal > 0, 1.0, -1.0)
+    return X, np.digitize(signal, [-0.3, 0.3]).astype(float) if task == "classes" else np.where(
+        signal > 0, 1.0, -1.0
+    )
 
 
 @pytest.mark.parametrize("anisotropic", [False, True])
@@ -100,14 +113,21 @@ def test_follows_the_oracle(kernel, value, task, anisotropic):
     np.testing.assert_allclose(learner.score(as_rows(Z)), slow.score(Z), rtol=1e-6, atol=1e-6)
     # the kernel that it says it has is the one it uses
     state = learner.state()
-    np.testing.assert_allclose(learner.kernel_(Z, state["points"]) @ state["weights"], slow.score(Z), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        learner.kernel_(Z, state["points"]) @ state["weights"], slow.score(Z), rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("anisotropic", [False, True])
 @each_kernel
 def test_chunks_csr_and_model_files(kernel, value, anisotropic, tmp_path):
     X, y = stream("classes")
-    made = lambda: KernelClassifier(OKSSIL(budget=10, kernel=kernel, anisotropic=anisotropic, rho=0.05, rho_decay=0.0))  # noqa: E731
+
+    def made():
+        return KernelClassifier(
+            OKSSIL(budget=10, kernel=kernel, anisotropic=anisotropic, rho=0.05, rho_decay=0.0)
+        )
+
     whole, parts, sparse = (made() for _ in range(3))
     whole.partial_fit(X, y, classes=[0, 1, 2])
     for i in range(0, len(X), 7):
@@ -118,7 +138,9 @@ def test_chunks_csr_and_model_files(kernel, value, anisotropic, tmp_path):
     np.testing.assert_allclose(sparse.decision_function(X), want, rtol=1e-4, atol=1e-4)
     whole.save(tmp_path / "model.safetensors")
     again = load(tmp_path / "model.safetensors")
-    assert np.array_equal(again.partial_fit(X, y).decision_function(X), whole.partial_fit(X, y).decision_function(X))
+    assert np.array_equal(
+        again.partial_fit(X, y).decision_function(X), whole.partial_fit(X, y).decision_function(X)
+    )
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Intersection(), lambda X, Y: X @ Y.T, "rbf"], ids=str)

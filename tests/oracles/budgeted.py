@@ -1,4 +1,4 @@
-"""BSGD and Doubly SGD, slow and obvious: merges are found by trying points on the line between two, features are kept as lists."""
+"""BSGD and Doubly SGD, slow and obvious: merges by trying points on a line, features as lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from .losses import Loss
 class BSGD(KernelLearner):
     """Pegasos steps; with more than `budget` points, removal of the smallest or the merge that changes f the least."""
 
-    def __init__(self, *, kernel: Kernel, outputs: int, budget: int, eta: float, lam: float, merging: bool, loss: Loss, regression: bool) -> None:
+    def __init__(
+        self,
+        *,
+        kernel: Kernel,
+        outputs: int,
+        budget: int,
+        eta: float,
+        lam: float,
+        merging: bool,
+        loss: Loss,
+        regression: bool,
+    ) -> None:
         super().__init__(kernel=kernel, outputs=outputs, regression=regression)
         self.budget, self.eta, self.lam, self.merging, self.loss = budget, eta, lam, merging, loss
         self.t = self.merged = 0
@@ -34,7 +45,10 @@ class BSGD(KernelLearner):
         sizes = [float(a @ a) * self.k(p, p) for a, p in zip(self.a, self.points, strict=True)]
         small = sizes.index(min(sizes))
         if self.merging:
-            best = min((self.merge(small, other) for other in range(len(self.points)) if other != small), key=lambda m: m[0])
+            best = min(
+                (self.merge(small, other) for other in range(len(self.points)) if other != small),
+                key=lambda m: m[0],
+            )
             _, other, z, weight = best
             self.points[other], self.a[other] = z, weight
             self.merged += 1
@@ -70,7 +84,14 @@ class DoublySGD(Learner):
     """f(x) = sum_i a_i . z_i(x), a new z_i with every round that has a slope."""
 
     def __init__(
-        self, *, frequencies: Callable[[int], Array], outputs: int, eta: float, lam: float, loss: Loss, regression: bool
+        self,
+        *,
+        frequencies: Callable[[int], Array],
+        outputs: int,
+        eta: float,
+        lam: float,
+        loss: Loss,
+        regression: bool,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
         self.frequencies, self.eta, self.lam, self.loss = frequencies, eta, lam, loss

@@ -98,7 +98,9 @@ def chi_squared(gamma: float) -> Kernel:
     """exp(-gamma sum_d (x_d - y_d)^2 / (x_d + y_d)), 0 / 0 being 0."""
 
     def entry(x: Array, y: Array) -> float:
-        return float(np.exp(-gamma * sum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True) if a + b > 0)))
+        return float(
+            np.exp(-gamma * sum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True) if a + b > 0))
+        )
 
     return _matrix(entry)
 

@@ -15,7 +15,6 @@ from .losses import Loss
 from .margin_learners import Projectron
 from .rng import Splitmix
 
-
 Value = Callable[[Array, Array, Array], Any]
 
 

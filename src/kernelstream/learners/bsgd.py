@@ -7,10 +7,12 @@ With l the loss, in round t:
 When there are B + 1 points, let a be the one of smallest ``|a_a|^2 k(x_a, x_a)``:
 
     removal    a goes
-    merging    a and another point b become z = h x_a + (1 - h) x_b with the weight a_z = a_a k(x_a, z) + a_b k(x_b, z), its projection:
-               h and b are those that change f the least, by |a_a|^2 + |a_b|^2 + 2 a_a a_b k(x_a, x_b) - |a_z|^2.
+    merging    a and another point b become z = h x_a + (1 - h) x_b, with the weight of its projection,
+               a_z = a_a k(x_a, z) + a_b k(x_b, z); h and b are those that change f the least, by
+               |a_a|^2 + |a_b|^2 + 2 a_a a_b k(x_a, x_b) - |a_z|^2.
 
-For the Gaussian kernel ``k(x_a, z) = k(x_a, x_b)^((1 - h)^2)`` and ``k(x_b, z) = k(x_a, x_b)^(h^2)``, so h is a search over numbers.
+For the Gaussian kernel ``k(x_a, z) = k(x_a, x_b)^((1 - h)^2)`` and ``k(x_b, z) = k(x_a, x_b)^(h^2)``, so h is a search over
+numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Doubly stochastic gradient descent: a new random feature with every example.
 
-With frequencies w_i drawn from the kernel's Fourier transform, ``z_i(x) = [cos(w_i . x), sin(w_i . x)]`` (m of them per round, over
-sqrt(m)), so that ``E z_i(x) . z_i(x') = k(x, x')``:
+With frequencies w_i drawn from the kernel's Fourier transform, ``z_i(x) = [cos(w_i . x), sin(w_i . x)]`` (m of them per round,
+over sqrt(m)), so that ``E z_i(x) . z_i(x') = k(x, x')``:
 
     f_t(x) = sum_{i < t} a_i . z_i(x)
     a_i <- (1 - gamma_t lam) a_i,  i < t,        a_t = -gamma_t l'(f_t(x_t)) z_t(x_t)
@@ -153,7 +153,9 @@ class _Expansion:
         self.max_size, self.seed, self.width, self.outputs, self.dtype = max_size, seed, width, outputs, dtype
         self.count = self.rounds = 0
         self._frequencies = np.empty((width, 0), dtype)
-        self._weights = np.zeros((0, outputs), dtype)  # cosines and sines of a frequency side by side; longer than in use
+        self._weights = np.zeros(
+            (0, outputs), dtype
+        )  # cosines and sines of a frequency side by side; longer than in use
 
     @property
     def nbytes(self) -> int:
@@ -165,7 +167,7 @@ class _Expansion:
         have = self._frequencies.shape[1] // self.features
         if count <= have:
             return
-        size = min(max(count, 2 * have, 16), self.max_size)
+        size = min(max(16, 1 << (count - 1).bit_length()), self.max_size)
         made = hashed_frequencies(
             self.kernel, self.width, have * self.features, size * self.features, self.seed
         )
@@ -193,6 +195,7 @@ class _Expansion:
 
     def score(self, rows: Any) -> Array:
         """Scores of the rows."""
+        self._check_width(rows)
         with one_thread():
             return np.array([self._score(x) for x in rows.array()], np.float64).reshape(rows.n, self.outputs)
 
@@ -200,8 +203,7 @@ class _Expansion:
         self, rows: Any, start: int, targets: Array, weights: Array | None, scores: Array
     ) -> tuple[int, Any]:
         """Predict then learn rows; the row to go on with, and why it stopped."""
-        if rows.width != self.width:
-            raise ValueError(f"rows have {rows.width} columns, the model {self.width}")
+        self._check_width(rows)
         dense = rows.array()
         with one_thread(), np.errstate(all="ignore"):
             for i in range(start, rows.n):
@@ -215,8 +217,16 @@ class _Expansion:
                     return i, stop
         return rows.n, core.Stop.done
 
+    def _check_width(self, rows: Any) -> None:
+        if rows.width != self.width:
+            raise ValueError(f"rows have {rows.width} columns, the model {self.width}")
+
     def _learn(self, x: Array, score: Array, target: float, weight: float) -> Any:
-        y = np.full(1, target) if self.outputs == 1 else np.where(np.arange(self.outputs) == target, 1.0, -1.0)
+        y = (
+            np.full(1, target)
+            if self.outputs == 1
+            else np.where(np.arange(self.outputs) == target, 1.0, -1.0)
+        )
         slope = weight * self.loss.slope(np.asarray(score, np.float64), y)
         if slope.any() and self.count >= self.max_size:
             return core.Stop.full

@@ -31,12 +31,13 @@ By Taylor's formula any ``sigma <= min l'' / max l'^2`` will do. The largest sig
 
 A row of weight v has the loss ``v l``, so the slope ``v l'`` and the constant ``sigma / v``.
 
-Losses without curvature (hinge, epsilon-insensitive, Huber) have sigma = 0. Theorem 1 then has ``eta_t = 1 / (L C sqrt(t))`` with L
-the largest ``|l'|`` on [-C, C], for a regret of the order of ``d_eff sqrt(T)``; if the effective dimension is known in advance,
-``eta_t = sqrt(d_eff / (L^2 C^2 t))``, for ``sqrt(d_eff T)``. t counts the rounds learnt from.
+Losses without curvature (hinge, epsilon-insensitive, Huber) have sigma = 0. Theorem 1 then has ``eta_t = 1 / (L C sqrt(t))``
+with L the largest ``|l'|`` on [-C, C], for a regret of the order of ``d_eff sqrt(T)``; if the effective dimension is known in
+advance, ``eta_t = sqrt(d_eff / (L^2 C^2 t))``, for ``sqrt(d_eff T)``. t counts the rounds learnt from.
 
-The *Newton decrement* of a round is ``eta_t g_t^T A_t^-1 g_t``, its ridge leverage score: how much that the matrix does not know yet.
-Section 6 of the paper would stop a batch optimisation when it is small; in a stream, rounds below ``least_decrement`` are passed over.
+The *Newton decrement* of a round is ``eta_t g_t^T A_t^-1 g_t``, its ridge leverage score: how much that the matrix does not
+know yet. Section 6 of the paper would stop a batch optimisation when it is small; in a stream, rounds below
+``least_decrement`` are passed over.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
 class NewtonLearner(KernelLearner):
     """What KONS, Sketched-KONS and PROS-N-KONS share: the step, and scores in [-C, C].
 
-    Several classes are learnt one against the rest: each has its own weights and second-order matrix, over the same stored points.
+    Several classes are learnt one against the rest: each has its own weights and second-order matrix, over the same stored
+    points.
     """
 
     C: float
@@ -140,8 +142,8 @@ class KONS(NewtonLearner):
         C: scores are clipped to [-C, C]; for regression it should bound the targets, and with the logistic
             loss it bounds the log-odds.
         alpha: regularisation of the second-order matrix.
-        eta: the stepsize; by default the curvature constant of the loss, or ``1 / (L C sqrt(t))`` if it has none (see the module).
-            Either is divided by the row's weight.
+        eta: the stepsize; by default the curvature constant of the loss, or ``1 / (L C sqrt(t))`` if it has none (see the
+            module). Either is divided by the row's weight.
         dimension: the effective dimension, if it is known: the stepsize ``sqrt(dimension / (L^2 C^2 t))``, for any loss.
         loss: a loss or its name; ``"squared"`` by default.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
@@ -235,8 +237,8 @@ class SketchedKONS(KONS):
     ``p_t = max(min(beta tau_t, 1), gamma)`` with tau_t KORS's estimate of the ridge leverage score of ``g_t
     sqrt(eta_t) phi_t``; ``A_t = A_{t-1} + z_t eta_t g_t g_t^T`` (unweighted) with the coin ``z_t``. Every
     point with a slope is still stored for the expansion, but the quadratic cost is only in those whose coin
-    came up. The alternative of the paper's Section 6 is ``weighted=True``: ``A_t = A_{t-1} + z_t / p_t eta_t g_t g_t^T``, which is
-    right in the mean but may change a lot from round to round.
+    came up. The alternative of the paper's Section 6 is ``weighted=True``: ``A_t = A_{t-1} + z_t / p_t eta_t g_t g_t^T``,
+    which is right in the mean but may change a lot from round to round.
 
     Args:
         C: scores are clipped to [-C, C].

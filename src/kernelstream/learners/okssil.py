@@ -19,9 +19,10 @@ each round with a slope l'(f_t(x_t)) != 0 (for the hinge: y f_t(x_t) < 1):
 Anisotropic: k(x, z) = exp(-sum_d gamma_d (x_d - z_d)^2), the squared distance in each derivative being that
 along d.
 
-Any kernel k(x, z) = kappa(gamma m(x, z)) of ours may stand for the Gaussian (footnote 2 of the paper), with m the squared distance
-(Matern, RationalQuadratic), the 1-norm distance (Laplacian), the chi-squared distance (ChiSquared) or the product (Polynomial):
-d k / d gamma = kappa'(gamma m) m, and m = sum_d m_d has one term per feature for the anisotropic form, kappa(sum_d gamma_d m_d).
+Any kernel k(x, z) = kappa(gamma m(x, z)) of ours may stand for the Gaussian (footnote 2 of the paper), with m the squared
+distance (Matern, RationalQuadratic), the 1-norm distance (Laplacian), the chi-squared distance (ChiSquared) or the product
+(Polynomial): d k / d gamma = kappa'(gamma m) m, and m = sum_d m_d has one term per feature for the anisotropic form,
+kappa(sum_d gamma_d m_d).
 """
 
 from __future__ import annotations
@@ -52,11 +53,14 @@ class ScaledKernel:
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """The matrix of kernel values of the rows of ``X`` against the rows of ``Y`` (or of ``X``)."""
-        return self.kernel.with_gamma(1.0)(self._scaled(X), None if Y is None else self._scaled(Y))
+        made: Array = self.kernel.with_gamma(1.0)(self._scaled(X), None if Y is None else self._scaled(Y))
+        return made
 
     def _scaled(self, X: Any) -> Any:
         rows: Any = X if scipy.sparse.issparse(X) else np.asarray(X)
-        scales = self.kernel.input_scale(self.gammas).astype(np.float32 if rows.dtype == np.float32 else np.float64)
+        scales = self.kernel.input_scale(self.gammas).astype(
+            np.float32 if rows.dtype == np.float32 else np.float64
+        )
         return rows.multiply(scales).tocsr() if scipy.sparse.issparse(rows) else rows * scales
 
 

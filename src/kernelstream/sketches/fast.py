@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special
 from numpy.typing import NDArray
 
 from kernelstream.sketches.nystrom import ModifiedNystrom, cut_svd, sampled
@@ -65,7 +64,9 @@ def sketch_matrix(name: str, n: int, size: int, seed: int, leverages: Array | No
         draws = uniform(hashed(seed, np.arange(size), 2))
         drawn = np.minimum(np.searchsorted(np.cumsum(chances), draws, side="right"), n - 1)
     columns = np.arange(len(drawn))
-    return scipy.sparse.csr_array((1 / np.sqrt(len(drawn) * chances[drawn]), (drawn, columns)), shape=(n, len(drawn)))
+    return scipy.sparse.csr_array(
+        (1 / np.sqrt(len(drawn) * chances[drawn]), (drawn, columns)), shape=(n, len(drawn))
+    )
 
 
 class FastNystrom(ModifiedNystrom):
@@ -84,9 +85,9 @@ class FastNystrom(ModifiedNystrom):
         seed: of the draws.
 
     This differs from the paper in:
-        1. singular values of ``S^T C`` below 1e-10 of the largest are left out; 2. S does not contain the landmarks on purpose (the
-           paper recommends it for drawn rows); 3. the cut to ``rank`` (none by default); 4. the Hadamard transform of ``"srht"`` is a
-           product with its drawn columns, which is slower than the fast transform.
+        1. singular values of ``S^T C`` below 1e-10 of the largest are left out; 2. S does not contain the landmarks on purpose
+           (the paper recommends it for drawn rows); 3. the cut to ``rank`` (none by default); 4. the Hadamard transform of
+           ``"srht"`` is a product with its drawn columns, which is slower than the fast transform.
 
     References:
         Wang, Zhang and Zhang, "Towards more efficient SPSD matrix approximation and CUR matrix decomposition", JMLR 17, 2016.

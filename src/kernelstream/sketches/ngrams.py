@@ -1,7 +1,7 @@
 """Strings as rows: the counts of their n-grams, hashed, for the spectrum kernel.
 
-phi_n(s) counts every substring of n characters of s; ``phi_n(s) . phi_n(s')`` is the spectrum kernel of order n. Hashing adds up the
-counts of n-grams that share one of ``n_features`` columns, so the kernel is a little larger than the exact one.
+phi_n(s) counts every substring of n characters of s; ``phi_n(s) . phi_n(s')`` is the spectrum kernel of order n. Hashing adds
+up the counts of n-grams that share one of ``n_features`` columns, so the kernel is a little larger than the exact one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ class HashedNgrams(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Nothing is learnt, so it needs no ``fit``.
 
     Args:
-        n: the length of the n-grams in characters, or a pair ``(shortest, longest)``: the kernel is then the sum over all lengths.
+        n: the length of the n-grams in characters, or a pair ``(shortest, longest)``: the kernel is then the sum over all
+            lengths.
         n_features: the number of columns. A learner stores its points densely, so this is also the memory per point.
         signed: give half of the n-grams the sign -1, so that products are right in the mean. Not for kernels of histograms.
 
     This differs from the paper in:
-        1. counts are hashed into a fixed number of columns, and the paper's suffix tree is not needed; 2. several lengths at once.
+        1. counts are hashed into a fixed number of columns, and the paper's suffix tree is not needed; 2. several lengths at
+           once.
 
     References:
         Leslie, Eskin and Noble, "The spectrum kernel: a string kernel for SVM protein classification", PSB 2002.
@@ -70,7 +72,9 @@ class HashedNgrams(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         lengths = self._lengths()
         if isinstance(X, str):
             raise ValueError("X must be a sequence of strings, got one string")
-        hasher = FeatureHasher(self.n_features, input_type="string", alternate_sign=self.signed, dtype=np.float64)
+        hasher = FeatureHasher(
+            self.n_features, input_type="string", alternate_sign=self.signed, dtype=np.float64
+        )
         made = hasher.transform(self._ngrams(number, text, lengths) for number, text in enumerate(X)).tocsr()
         made.sum_duplicates()
         return made
