@@ -3,11 +3,10 @@
 A delta is a dictionary of arrays. The first word of a name says how two deltas are put together:
 
     sum/...         the arrays are added
-    most/...        the larger number of each place counts
     keep/SET/...    a set of records, one row per record in each of its arrays; ``keep/SET/key`` has a different key per record:
                     the union stays, and of it the ``keep/SET/limit`` records with the smallest keys
 
-All three are commutative and associative, sums to rounding and the others exactly. So a tree of any shape will do.
+Both are commutative and associative, sums to rounding and sets exactly. So a tree of any shape will do.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ __all__ = ["averaged", "from_half", "half", "inverse", "projected", "record_keys
 def together(deltas: Iterable[State]) -> State:
     """One delta out of several with the same names.
 
-    >>> delta = {"sum/rows": np.array([2.0]), "most/rows": np.array([2.0])}
-    >>> {name: array.tolist() for name, array in together([delta, delta]).items()}
-    {'sum/rows': [4.0], 'most/rows': [2.0]}
+    >>> together([{"sum/rows": np.array([2.0])}, {"sum/rows": np.array([3.0])}])["sum/rows"].tolist()
+    [5.0]
     """
     return reduce(_pair, deltas)
 
@@ -48,8 +46,6 @@ def _pair(a: State, b: State) -> State:
             )
         if rule == "sum":
             result[name] = a[name] + b[name]
-        elif rule == "most":
-            result[name] = np.maximum(a[name], b[name])
         else:
             kept = rest.partition("/")[0]
             keys = np.concatenate([a[f"keep/{kept}/key"], b[f"keep/{kept}/key"]])

@@ -6,8 +6,7 @@
 - recent, forgetting_stack, and numbers that follow the stream (noise, coverage, frequencies of classes): the mean by rows. So the
   merged model forgets by the rows of one part, not of all.
 - linear of wide rows: its squares add, its weights are averaged by rows.
-- shares: logarithms of their ratios to the base's add while the parts are short; long parts, of more rows than fixed share
-  remembers, count together as one of them.
+- shares: their geometric mean by rows. Fixed share keeps them above a least value, so their ratios are no sums of losses.
 - rows kept: a random sample of the parts'. The local memory: the rows of the base, then those of all parts, the newest the last.
 - window: empty; labels: that of the base. They depend on the order of rows, and there is none between parts.
 
@@ -25,8 +24,6 @@ __all__ = ["LOCAL", "added", "delta_between"]
 
 #: Experts whose statistics add, and those that forget.
 LASTING, RECENT = ("lasting", "least_squares", "linear"), ("recent",)
-#: About how many rounds fixed share remembers, and what is shared when the parts come together, as in a round.
-REMEMBERED, SHARED = 1000.0, 1e-3
 #: Numbers and arrays that follow the stream, and those that count rounds.
 FOLLOWED = (
     *("noise", "local_noise", "usual_error", "outliers", "coverage", "weight_sum", "weight_squares"),
@@ -59,7 +56,7 @@ def stacks(state: State, name: str) -> list[tuple[Array, Array]]:
 def delta_between(base: State, state: State, rows: int, task: str, max_local: int) -> State:
     """What a part has learnt since its base; no round is pending in either. ``max_local``: rows of a full local memory."""
     n = float(rows)
-    delta: State = {"sum/rows": np.array([n]), "most/rows": np.array([n])}
+    delta: State = {"sum/rows": np.array([n])}
     for expert in LASTING:
         if f"{expert}_covariance" in state:
             (matrix, vector), (matrix0, vector0) = natural(state, expert), natural(base, expert)
@@ -75,8 +72,10 @@ def delta_between(base: State, state: State, rows: int, task: str, max_local: in
         delta["sum/linear_weights"] = n * (state["linear_weights"] - base["linear_weights"])
     for name in _aggregations(state):
         shares, shares0 = state[f"{name}shares"], base[f"{name}shares"]
-        open_ = (shares > 0) & (shares0 > 0)
-        delta[f"sum/{name}shares"] = np.where(open_, np.log(np.where(open_, shares / shares0, 1.0)), 0.0)
+        taking_part = (shares > 0) & (shares0 > 0)
+        delta[f"sum/{name}shares"] = n * np.log(
+            np.where(taking_part, shares, 1) / np.where(taking_part, shares0, 1)
+        )
         (stack, forgetting), (stack0, _) = stacks(state, name), stacks(base, name)
         delta |= {
             f"sum/{name}stack_matrix": half(stack[0] - stack0[0]),
@@ -141,12 +140,8 @@ def added(base: State, delta: State) -> State:
 
 def _add_aggregation(state: State, delta: State, name: str, stack0: tuple[Array, Array]) -> None:
     """Shares and stacks of an aggregation."""
-    rows, longest = float(delta["sum/rows"][0]), float(delta["most/rows"][0])
-    shares = state[f"{name}shares"] * np.exp(
-        min(1.0, max(REMEMBERED, longest) / rows) * delta[f"sum/{name}shares"]
-    )
-    taking_part = shares > 0
-    state[f"{name}shares"] = (1 - SHARED) * shares / shares.sum() + SHARED * taking_part / taking_part.sum()
+    shares = state[f"{name}shares"] * np.exp(averaged(delta, f"{name}shares"))
+    state[f"{name}shares"] = shares / shares.sum()
     weights = state[f"{name}stack_weights"].reshape(2, -1)
     covariances = state[f"{name}stack_covariances"].reshape(2, weights.shape[1], -1)
     stack = (
