@@ -61,8 +61,6 @@ class ExpansionLearner(KernelLearner):
     def add_delta(self, delta: State) -> None:
         """The mean by rows of the parts' functions, projected on as many of their points as there is room for."""
         total = float(delta["sum/rows"][0])
-        if total == 0:
-            return
         points, which = np.unique(delta["keep/points/rows"], axis=0, return_inverse=True)
         weights = np.zeros((len(points), self._outputs))
         np.add.at(weights, which.reshape(-1), delta["keep/points/weights"] / total)

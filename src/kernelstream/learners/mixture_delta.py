@@ -106,9 +106,6 @@ def delta_between(base: State, state: State, rows: int, task: str, max_local: in
 def added(base: State, delta: State) -> State:
     """The state of the base with what its parts have learnt, but for the rows of the local memory."""
     state = {name: array.copy() for name, array in base.items()}
-    rows = float(delta["sum/rows"][0])
-    if rows == 0:
-        return state
     for expert in (*LASTING, *RECENT):
         if f"{expert}_covariance" in state:
             matrix0, vector0 = natural(base, expert)

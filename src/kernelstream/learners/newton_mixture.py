@@ -273,8 +273,6 @@ class NewtonMixture(CoreLearner):
 
     def add_delta(self, delta: State) -> None:
         """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
-        if not delta["sum/rows"][0]:
-            return
         before = self._core.lasting_age
         with one_thread():
             self.restore(added(self._flushed(self.state()), delta))
