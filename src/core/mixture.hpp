@@ -40,7 +40,7 @@ template <class T> class Mixture {
   static constexpr double kLargest = 1e200, kFarthest = 1e100;
 
   Settings set;
-  int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
+  int64_t extra, capacity, m;                  // features before the kernel's; rows kept; features of an expert
   bool wide;                                   // no covariance over the inputs
   Memory memories[MemoryKind::count];
   Newton newtons[Expert::newtons];
@@ -109,9 +109,11 @@ template <class T> class Mixture {
     for (int e = 0; e < Expert::newtons; ++e) {
       if (!newtons[e].m) continue;
       double* prior = newtons[e].prior.data();
-      if (e != Expert::linear) prior = std::fill_n(prior, set.budget, kernel[e]) + (slots() - set.budget);
-      *prior++ = 1;
-      std::fill_n(prior, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
+      *prior = 1;
+      std::fill_n(prior + 1, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
+      if (e == Expert::linear) continue;
+      std::fill_n(prior + extra, set.budget, kernel[e]);
+      newtons[e].used = extra + memories[memory_of(e)].used();
     }
   }
 
@@ -307,9 +309,9 @@ template <class T> class Mixture {
       if (which.has(k) || (wide && k == MemoryKind::lasting)) z = memory.scaled(rows, i, n);
       if (!which.has(k)) continue;
       double* out = features_[k].data();
-      memory.features(z, out, m);
+      memory.features(z, out + extra, m);
       for (int64_t r = 0; r < n; ++r) {
-        double* x = out + r * m + slots();
+        double* x = out + r * m;
         *x++ = 1;
         if (wide) continue;                    // the linear expert's scores come here: see `consult`
         if (z.sparse()) std::copy_n(memory.zero.data(), set.width, x);
@@ -319,8 +321,7 @@ template <class T> class Mixture {
   }
 
   double* feature_row(int expert, int64_t r) {
-    double* row = features_[memory_of(expert)].data() + r * m;
-    return expert == Expert::linear ? row + slots() : row;
+    return features_[memory_of(expert)].data() + r * m;
   }
 
   void prepare(int64_t n, ExpertSet experts) {
@@ -335,7 +336,7 @@ template <class T> class Mixture {
       double* linear = f + Expert::linear * set.outputs;
       diagonal.score(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, linear);
       for (int e : {Expert::lasting, Expert::recent})
-        for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[slots() + 1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
+        for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
     }
     for (int e = 0; e < Expert::newtons; ++e)
       if (experts.has(e) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
@@ -469,8 +470,8 @@ template <class T> class Mixture {
       due.add({MemoryKind::lasting});
     }
     for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
-    const double* phi = features_[MemoryKind::recent].data() + r * m;
-    double covered = dot(phi, phi, size_t(slots() / kLine<double>));
+    const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
+    double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)
       coverage_start = coverage += (covered - coverage) / double(recent_age);
     else
