@@ -207,7 +207,7 @@ template <class T> class Mixture {
       newtons[Expert::lasting].reset();
       newtons[Expert::least_squares].reset();
       wide ? diagonal.reset() : newtons[Expert::linear].reset();
-      next_rebuild = lasting_age >= capacity ? kNever : std::min(2 * std::max<int64_t>(lasting_age, 1), capacity);
+      next_rebuild = rebuild_after(lasting_age);
       cusum = 0;
       cusum_age = 0;
     } else {
@@ -219,36 +219,24 @@ template <class T> class Mixture {
     due.remove({which});
   }
 
-  // Teaches the experts of a memory rows learnt before, the oldest first. `trial`: its first expert alone, by least squares, whose
-  // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
-  // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
-  // one, sees its scores as they are by then.
-  double replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
-                int64_t counted) {
+  // Teaches the experts of a memory rows learnt before, the oldest first. The recent memory, rebuilt after the lasting one, sees the
+  // linear scores of wide rows as they are by then.
+  void replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights) {
     bool lasting = which == MemoryKind::lasting;
     Expert::Name first = lasting ? Expert::lasting : Expert::recent;
     ExpertSet experts{first};
-    if (!trial) experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
-    if (wide && lasting) experts.add({Expert::linear});
-    double total = 0;
-    NewtonLoss usual = newtons[first].loss;
-    if (trial) newtons[first].loss = NewtonLoss::squared;
+    experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
     for (int64_t i = 0; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[first].pending, rows.n - i);
       measure(rows, i, n, {which});
       prepare(n, experts);
       for (int64_t r = 0; r < n; ++r, ++i) {
-        double y = standard(targets[i]);
         consult(r, experts);
-        double weight = relative(weights[i]);
-        if (trial && i >= counted) total += weight * squared_error(raw_.data() + first * set.outputs, y);
-        learn(r, y, weight, experts);
+        learn(r, standard(targets[i]), relative(weights[i]), experts);
       }
     }
     for (Newton& newton : newtons)
       if (newton.pending) newton.flush();
-    newtons[first].loss = usual;
-    return total;
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -286,17 +274,25 @@ template <class T> class Mixture {
     local.place(points, memories[MemoryKind::lasting].zero.data());
   }
 
+  // The next age at which the lasting memory is due: 4 budget, or that divided by 4, 16, ...; at least twice as old as now.
+  int64_t rebuild_after(int64_t age) const {
+    if (age >= capacity) return kNever;
+    int64_t next = capacity;
+    while (next / 4 >= 2 * age) next /= 4;
+    return next;
+  }
+
+  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
+  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
+  // a few heavy rows are not taken for many independent ones.
+  double relative(double weight) const { return weight * weight_sum / weight_squares; }
+
  private:
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
-
-  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
-  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
-  // a few heavy rows are not taken for many independent ones.
-  double relative(double weight) const { return weight * weight_sum / weight_squares; }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }
@@ -320,9 +316,7 @@ template <class T> class Mixture {
     }
   }
 
-  double* feature_row(int expert, int64_t r) {
-    return features_[memory_of(expert)].data() + r * m;
-  }
+  double* feature_row(int expert, int64_t r) { return features_[memory_of(expert)].data() + r * m; }
 
   void prepare(int64_t n, ExpertSet experts) {
     for (int e = 0; e < Expert::newtons; ++e)
@@ -427,15 +421,6 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < set.outputs; ++c) sum += f[c] = std::exp(f[c] - top);
       for (int64_t c = 0; c < set.outputs; ++c) f[c] = weight * ((int64_t(y) == c) - f[c] / sum);
     }
-  }
-
-  double squared_error(const double* f, double y) const {
-    double total = 0;
-    for (int64_t c = 0; c < set.outputs; ++c) {
-      double miss = (set.outputs == 1 ? y : int64_t(y) == c ? 1 : -1) - f[c];
-      total += miss * miss;
-    }
-    return total;
   }
 
   void keep(const Rows<T>& rows, int64_t i, double y, double weight) {

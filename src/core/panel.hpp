@@ -52,9 +52,8 @@ template <class T> class Panel {
   // out[r * stride + slot] for rows i .. i + n - 1 and the first `tiles` tiles. Distances of sparse rows are not made here:
   // see Kernel::measure. `triangle`: of slot j only columns 0 .. j are not zero, and those beyond its tile are left out.
   // `used`: columns from there on are left out, being zero in all rows.
-  template <Form F>
-  void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride, bool triangle = false,
-             int64_t used = std::numeric_limits<int64_t>::max()) const {
+  template <Form F> void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride, bool triangle = false,
+                               int64_t used = std::numeric_limits<int64_t>::max()) const {
     constexpr int R = kVectorBytes == 16 ? 2 : 4, N = kVectorBytes == 64 ? 2 : 1;
     constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
     int64_t t = 0, grouped = n / R * R;
