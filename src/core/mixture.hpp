@@ -61,6 +61,8 @@ template <class T> class Mixture {
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
   bool relevance_due = false;                  // the features' relevances are to be estimated again
+  bool held = false;                           // no memory is rebuilt, so that models of the same memories can be merged
+  bool wanted = false;                         // a memory would have been due, were it not held
 
   Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)),
@@ -451,7 +453,7 @@ template <class T> class Mixture {
     ++lasting_age;
     if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
-      lasting_age = std::min(cusum_age, capacity);
+      if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
     for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
@@ -462,6 +464,10 @@ template <class T> class Mixture {
     else
       coverage += (covered - coverage) / double(set.budget);
     if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
+    if (!held) return;
+    wanted |= !due.empty();
+    due = {};
+    relevance_due = false;
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
