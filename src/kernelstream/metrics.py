@@ -76,6 +76,7 @@ class ClassificationMetrics:
         self._guess = np.zeros(window, np.int64)
         self._losses = np.full((window, 2), np.nan)
         self._scores: Array | None = np.full((window, 0), np.nan)  # NaN in the rows that have none
+        self._areas_of: tuple[int, dict[str, float]] = (-1, {})  # so many rows, kept until the next ones
 
     def update(
         self,
@@ -95,10 +96,7 @@ class ClassificationMetrics:
         n = len(truth)
         if not n:
             return
-        pairs, counts = np.unique((truth << 32) + guess, return_counts=True)
-        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            known = (pair + 1) >> 32  # -1 borrows from the label's half
-            self._pairs[known, pair - (known << 32)] += count
+        self._pairs.update(zip(truth.tolist(), guess.tolist(), strict=True))
         losses = np.full((n, 2), np.nan)
         given = probabilities if probabilities is not None else scores
         if given is not None:
@@ -117,9 +115,8 @@ class ClassificationMetrics:
 
     def _codes(self, labels: Any) -> NDArray[np.int64]:
         code = self._code
-        labels = np.asarray(labels)
-        known: list[Any] = labels.tolist()
-        if labels.dtype.kind in "fO":
+        known: list[Any] = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+        if known and isinstance(known[0], float | None):
             known = [None if isinstance(label, float) and label != label else label for label in known]
         return np.array([code.setdefault(label, len(code) - 1) for label in known], np.int64)
 
@@ -215,6 +212,8 @@ class ClassificationMetrics:
         )
 
     def _areas(self) -> dict[str, float]:
+        if self._areas_of[0] == self.rows:
+            return self._areas_of[1]
         areas = []
         if self._scores is not None and self._scores.shape[1]:
             rows = np.flatnonzero(~np.isnan(self._scores[: self.rows, 0]))
@@ -224,7 +223,8 @@ class ClassificationMetrics:
                 wanted = [self._positive()] if self._scores.shape[1] == 2 else seen.tolist()
                 areas = [_areas(truth == code, self._scores[rows, code]) for code in wanted]
         roc_auc, average_precision = np.mean(areas, axis=0).tolist() if areas else (np.nan, np.nan)
-        return {"roc_auc": roc_auc, "average_precision": average_precision}
+        self._areas_of = self.rows, {"roc_auc": roc_auc, "average_precision": average_precision}
+        return self._areas_of[1]
 
     def state(self) -> dict[str, Any]:
         """All that was counted, for JSON."""
