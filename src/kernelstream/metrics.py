@@ -423,9 +423,10 @@ class Baselines:
         """Let each predict, then learn, the next labels."""
         for name, baseline in self._baselines.items():
             predicted = baseline.predict_then_learn(None, y)
-            if isinstance(self.metrics[name], RegressionMetrics) and predicted and predicted[0] is None:
+            metrics = self.metrics[name]
+            if isinstance(metrics, RegressionMetrics) and None in predicted[:1]:
                 predicted[0] = 0.0  # as a model that has learnt nothing
-            self.metrics[name].update(y, np.array(predicted, None if None not in predicted[:1] else object))
+            metrics.update(y, predicted)
 
     def state(self) -> list[Any]:
         """All that was learnt and counted, for JSON."""
