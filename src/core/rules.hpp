@@ -335,19 +335,17 @@ struct BudgetedDescent {
     return s;
   }
 
-  // |a_z|^2 is largest at the best h: a grid, then golden section beside its best point.
-  template <class F> static Merged best(F size2, int golden) {
+  // |a_z|^2 is largest at the best h: a grid, then bisection of the slope beside its best point.
+  template <class F, class G> static Merged best(F size2, G slope, int halvings) {
     constexpr int cells = 8;
-    constexpr double ratio = 0.6180339887498949;
     Merged found;
     for (int g = 0; g <= cells; ++g) found.consider(double(g) / cells, size2(double(g) / cells));
     double low = std::max(0.0, found.h - 1.0 / cells), high = std::min(1.0, found.h + 1.0 / cells);
-    for (int step = 0; step < golden; ++step) {
-      double p = high - ratio * (high - low), q = low + ratio * (high - low), at_p = size2(p), at_q = size2(q);
-      found.consider(p, at_p);
-      found.consider(q, at_q);
-      (at_p > at_q ? high : low) = at_p > at_q ? q : p;
+    for (int step = 0; step < halvings; ++step) {
+      double middle = (low + high) / 2;
+      (slope(middle) > 0 ? low : high) = middle;
     }
+    found.consider((low + high) / 2, size2((low + high) / 2));
     return found;
   }
 };
@@ -381,14 +379,18 @@ template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) cons
     double to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
     return aa * to_a * to_a + 2 * ab * to_a * to_b + bb * to_b * to_b;
   };
+  auto slope = [&](double h) {                 // the sign of its derivative, log k being at most 0
+    double to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
+    return (aa * to_a + ab * to_b) * (1 - h) * to_a - (ab * to_a + bb * to_b) * h * to_b;
+  };
   for (int64_t j = 0; j < n; ++j) {
     if (j == a) continue;
     ab = product(e, a, j), bb = product(e, j, j), log_k = std::log(double(k[j]));
-    double loss_j = aa + bb + 2 * ab * double(k[j]) - best(size2, 12).size2;
+    double loss_j = aa + bb + 2 * ab * double(k[j]) - best(size2, slope, 12).size2;
     if (loss_j < loss_b) loss_b = loss_j, b = j;
   }
   ab = product(e, a, b), bb = product(e, b, b), log_k = std::log(double(k[b]));
-  double h = best(size2, 40).h, to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
+  double h = best(size2, slope, 50).h, to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
   std::vector<T> z(size_t(e.set.width) + 1);
   for (int64_t d = 0; d < e.set.width; ++d)
     z[size_t(d)] = T(h * double(e.points.panel.at(a, d)) + (1 - h) * double(e.points.panel.at(b, d)));

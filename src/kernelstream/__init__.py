@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelstream import alignment, errors, kernels, learners, losses
-    from kernelstream.errors import CapacityError, ModelFileError, ScoreOverflowError
+    from kernelstream.errors import CapacityError, MergeError, ModelFileError, ScoreOverflowError
     from kernelstream.estimators import KernelClassifier, KernelRegressor
     from kernelstream.kernels import (
         ChiSquared,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RationalQuadratic,
         Spectrum,
     )
+    from kernelstream.merging import branch, merge
     from kernelstream.persistence import load
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "MergeError",
     "ModelFileError",
     "Polynomial",
     "Precomputed",
@@ -44,15 +46,20 @@ __all__ = [
     "ScoreOverflowError",
     "Spectrum",
     "alignment",
+    "branch",
     "errors",
     "kernels",
     "learners",
     "load",
     "losses",
+    "merge",
 ]
 
 _MODULE_OF = {
     "CapacityError": "errors",
+    "MergeError": "errors",
+    "branch": "merging",
+    "merge": "merging",
     "ModelFileError": "errors",
     "ScoreOverflowError": "errors",
     "KernelClassifier": "estimators",

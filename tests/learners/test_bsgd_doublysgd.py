@@ -47,6 +47,7 @@ def test_bsgd_follows_the_oracle(task, eta, maintenance):
     )
     slow = oracles.BSGD(
         kernel=oracle_kernels.gaussian(0.3),
+        gamma=0.3,
         budget=7,
         eta=eta,
         lam=0.05,
@@ -55,8 +56,8 @@ def test_bsgd_follows_the_oracle(task, eta, maintenance):
         **outputs(task),
     )
     want = slow.run(X, y, w)
-    np.testing.assert_allclose(learner.run(as_rows(X), y, w), want, rtol=1e-5, atol=1e-6 * np.abs(want).max())
-    np.testing.assert_allclose(learner.state()["points"], slow.points, atol=1e-5)
+    np.testing.assert_allclose(learner.run(as_rows(X), y, w), want, rtol=1e-7, atol=1e-7 * np.abs(want).max())
+    np.testing.assert_allclose(learner.state()["points"], slow.points, atol=1e-7)
     assert learner.n_points == 7
     assert slow.merged > 20 or maintenance == "removal"
 

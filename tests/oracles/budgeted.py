@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from .base import KernelLearner, Learner
 from .kernels import Array, Kernel
@@ -27,10 +27,12 @@ class BSGD(KernelLearner):
         merging: bool,
         loss: Loss,
         regression: bool,
+        gamma: float = 0.0,
     ) -> None:
         super().__init__(kernel=kernel, outputs=outputs, regression=regression)
         self.budget, self.eta, self.lam, self.merging, self.loss = budget, eta, lam, merging, loss
         self.t = self.merged = 0
+        self.gamma = gamma
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         self.t += 1
@@ -67,15 +69,20 @@ class BSGD(KernelLearner):
             made: Array = w_a * self.k(x_a, z) + w_b * self.k(x_b, z)
             return made
 
-        grid = np.linspace(0, 1, 101)
-        top = grid[np.argmax([weight(h) @ weight(h) for h in grid])]
-        found = minimize_scalar(
-            lambda h: -float(weight(h) @ weight(h)),
-            bounds=(max(0.0, top - 0.01), min(1.0, top + 0.01)),
-            method="bounded",
-            options={"xatol": 1e-10},
-        )
-        h = min((float(found.x), 0.0, 1.0), key=lambda h: -float(weight(h) @ weight(h)))
+        def slope(h: float) -> float:
+            """Of |weight|^2 in h: d k(x, z) / dh = -2 gamma (z - x) . (x_a - x_b) k(x, z)."""
+            z, along = h * x_a + (1 - h) * x_b, x_a - x_b
+            to_a = -2 * self.gamma * float((z - x_a) @ along) * self.k(x_a, z)
+            to_b = -2 * self.gamma * float((z - x_b) @ along) * self.k(x_b, z)
+            return float(2 * weight(h) @ (w_a * to_a + w_b * to_b))
+
+        grid = np.linspace(0, 1, 41)
+        slopes_ = [slope(h) for h in grid]
+        tops = [0.0, 1.0]
+        for low, high, left, right in zip(grid, grid[1:], slopes_, slopes_[1:], strict=False):
+            if left > 0 >= right:
+                tops.append(float(brentq(slope, low, high, xtol=1e-15)))
+        h = max(tops, key=lambda h: float(weight(h) @ weight(h)))
         change = w_a @ w_a + w_b @ w_b + 2 * w_a @ w_b * self.k(x_a, x_b) - weight(h) @ weight(h)
         return float(change), b, h * x_a + (1 - h) * x_b, weight(h)
 

@@ -43,7 +43,7 @@ know yet. Section 6 of the paper would stop a batch optimisation when it is smal
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class NewtonLearner(KernelLearner):
     Several classes are learnt one against the rest: each has its own weights and second-order matrix, over the same stored
     points.
     """
+
+    merge_refusal: ClassVar[str] = "its points and its matrix are those of one sequence of rows"
 
     C: float
     alpha: float
