@@ -17,7 +17,7 @@ numbers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelstream.kernels import Gaussian, as_kernel
 from kernelstream.learners.expansion import ExpansionLearner
@@ -40,8 +40,8 @@ class BSGD(ExpansionLearner):
 
     This differs from the paper in:
         1. the bound ``eta``, without which squared losses diverge in the first rounds;
-        2. h is searched on a grid of nine points of [0, 1] and by bisection of the slope beside the best one (the paper: golden section
-           only, which may miss the larger of two maxima);
+        2. h is searched on a grid of nine points of [0, 1] and by bisection of the slope beside the best one (the paper:
+           golden section only, which may miss the larger of two maxima);
         3. the paper's third way, projection, is not here: Projectron and NOGD have it;
         4. several classes are learnt one against the rest over shared points (the paper: the Crammer-Singer loss), so weights are
            vectors in the formulas above; other losses than the hinge;
@@ -58,6 +58,10 @@ class BSGD(ExpansionLearner):
     """
 
     rule = "bsgd"
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = (
+        "its steps fall with the number of rounds, and its merged points are those of one sequence"
+    )
 
     def __init__(
         self,

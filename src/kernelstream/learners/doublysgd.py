@@ -90,6 +90,7 @@ class DoublySGD(KernelLearner):
 
     bounded: ClassVar[bool] = False
     bounded_alternative: ClassVar[str] = "FOGD"
+    merge_refusal: ClassVar[str] = "each model numbers its random features by its own rounds"
     feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1}
 
     def __init__(
