@@ -1,5 +1,4 @@
-"""The learners and variants added after the papers' own, beside the old ones: mistakes of one pass and cost per row on six
-streams.
+"""Learners and variants that are not in the papers' tables, beside the old ones: mistakes of one pass and cost on six streams.
 
 KERNELSTREAM_DATA=... python benchmarks/new_algorithms.py [--permutations 3] > docs/results/new_algorithms.md
 
@@ -108,7 +107,11 @@ def sketches(data: dict[tuple[str, int], tuple[Any, Any]]) -> None:
 
 
 def alignments(data: dict[tuple[str, int], tuple[Any, Any]]) -> None:
-    print(f"\n| bandwidth of the best alignment | {' | '.join(STREAMS[:-1])} | seconds |\n|---" + "|---" * len(STREAMS) + "|")
+    print(
+        f"\n| bandwidth of the best alignment | {' | '.join(STREAMS[:-1])} | seconds |\n|---"
+        + "|---" * len(STREAMS)
+        + "|"
+    )
     batch, online, spent = [], [], [0.0, 0.0]
     for name in STREAMS[:-1]:
         X, y = data[name, 0]
@@ -131,19 +134,16 @@ def main() -> None:
     print(
         f"""# New learners, variants and sketches beside the old ones
 
-Made by `python benchmarks/new_algorithms.py --permutations {given.permutations}`: {ROWS} rows (or all, if there are fewer) of
-each stream, in {given.permutations} random orders, standardised; budget {B}; defaults otherwise, nothing tuned. What is new is
-**bold**. Mistakes in percent of one pass, predicting each row before it is learnt; processor time per row over all streams.
+Made by `python benchmarks/new_algorithms.py --permutations {given.permutations}`: {ROWS} rows (or all, if there are fewer)
+of each stream, in {given.permutations} random orders, standardised; budget {B}; defaults otherwise, nothing tuned. What is new
+is **bold**. Mistakes in percent of one pass, predicting each row before it is learnt; processor time per row over all streams.
 """
     )
     learners(data, given.permutations)
-   
-   
-   
-   
-    print("\nKernel
-    approximation: the relative error |K~
-    - K|^2 / |K|^2 on 1,000 rows with 50 landmarks, and s = 200 for the fast model.") sketches(data)
+    print(
+        "\nKernel approximation: the relative error |K~ - K|^2 / |K|^2 on 1,000 rows, 50 landmarks, s = 200."
+    )
+    sketches(data)
     print("\nThe bandwidth that kernel alignment chooses, from all rows at once and from the stream.")
     alignments(data)
 

@@ -40,11 +40,11 @@ class BSGD(ExpansionLearner):
 
     This differs from the paper in:
         1. the bound ``eta``, without which squared losses diverge in the first rounds;
-        2. h is searched on a grid of nine points of [0, 1] and by bisection of the slope beside the best one (the paper:
-           golden section only, which may miss the larger of two maxima);
+        2. h is searched on a grid of nine points of [0, 1] and by bisection of the slope beside the best one (the paper: golden
+           section only, which may miss the larger of two maxima);
         3. the paper's third way, projection, is not here: Projectron and NOGD have it;
-        4. several classes are learnt one against the rest over shared points (the paper: the Crammer-Singer loss), so weights are
-           vectors in the formulas above; other losses than the hinge;
+        4. several classes are learnt one against the rest over shared points (the paper: the Crammer-Singer loss), so weights
+           are vectors in the formulas above; other losses than the hinge;
         5. t counts the rounds of a stream, and a row of weight v has v times the loss.
 
     References:
