@@ -53,7 +53,9 @@ def turning(seed: int) -> tuple[Any, Any]:
     """A plane in five dimensions that turns once in a stream."""
     rng = np.random.default_rng(seed)
     X, angle = rng.normal(size=(ROWS, 5)), 2 * np.pi * np.arange(ROWS) / ROWS
-    return X, (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] + 0.3 * rng.normal(size=ROWS) > 0).astype(int)
+    return X, (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] + 0.3 * rng.normal(size=ROWS) > 0).astype(
+        int
+    )
 
 
 def squares(features: int, seed: int) -> tuple[Any, Any]:
@@ -129,7 +131,9 @@ def standardised(X: Any) -> Any:
 def error(model: Any, X: Any, y: Any, regression: bool) -> float:
     """Share of mistakes in %, or the root mean square error in deviations of the target in %."""
     classes = None if regression else np.unique(y)
-    predicted = model.predict_then_learn(X, y) if regression else model.predict_then_learn(X, y, classes=classes)
+    predicted = (
+        model.predict_then_learn(X, y) if regression else model.predict_then_learn(X, y, classes=classes)
+    )
     if regression:
         return 100 * float(np.sqrt(np.mean((predicted - y) ** 2)) / np.std(y))
     return 100 * float(np.mean(predicted != y))

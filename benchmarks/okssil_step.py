@@ -62,11 +62,20 @@ def main() -> None:
                 table |= {(stream, unit, variant): float(np.mean(got)) for variant, got in found.items()}
             print(name, stream, [f"{table[stream, u, v]:.1f}" for u in UNITS for v in variants], flush=True)
         heads = [f"{unit}: {variant}" for unit in UNITS for variant in variants]
-        lines += [f"### {name}", "", "| stream | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+        lines += [
+            f"### {name}",
+            "",
+            "| stream | " + " | ".join(heads) + " |",
+            "|---" * (len(heads) + 1) + "|",
+        ]
         for stream in STREAMS:
             cells = [f"{table[stream, u, v]:.1f}" for u in UNITS for v in variants]
             lines.append(f"| {stream} | " + " | ".join(cells) + " |")
-        lines += ["", "| features | variant | geometric mean of error / fixed | fewer errors | more |", "|---|---|---|---|---|"]
+        lines += [
+            "",
+            "| features | variant | geometric mean of error / fixed | fewer errors | more |",
+            "|---|---|---|---|---|",
+        ]
         for unit in UNITS:
             for variant in list(variants)[1:]:
                 logs = np.array(
@@ -76,7 +85,9 @@ def main() -> None:
                     ]
                 )
                 counts = int((logs < -1e-3).sum()), int((logs > 1e-3).sum())
-                lines.append(f"| {unit} | {variant} | {np.exp(logs.mean()):.3f} | {counts[0]} | {counts[1]} |")
+                lines.append(
+                    f"| {unit} | {variant} | {np.exp(logs.mean()):.3f} | {counts[0]} | {counts[1]} |"
+                )
         lines.append("")
     print("\n".join(lines))
     if options.markdown:

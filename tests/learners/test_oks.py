@@ -131,7 +131,14 @@ def test_oklgd_with_steps_in_log_gamma() -> None:
     X, y = stream()
     learner = start(OKLGD(eta=0.3, scale_step=3.0, gamma=0.5), X, "binary")
     slow = oracle.OKLGD(
-        outputs=1, eta=0.3, rho=3.0, decay=0.5, gamma=0.5, interval=WIDE, logarithm=True, loss=default_loss("binary")
+        outputs=1,
+        eta=0.3,
+        rho=3.0,
+        decay=0.5,
+        gamma=0.5,
+        interval=WIDE,
+        logarithm=True,
+        loss=default_loss("binary"),
     )
     np.testing.assert_allclose(learner.run(as_rows(X), y), slow.run(X, y), atol=1e-9)
     assert learner.gamma_ == pytest.approx(slow.gamma) != 0.5
