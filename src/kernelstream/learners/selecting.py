@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class SelectingLearner(KernelLearner):
     The logarithm of gamma takes steps of ``scale_step / sqrt(t)``, or, if ``rho`` is given, gamma itself steps
     of ``rho / t^rho_decay``, as in the papers. The first are the same whatever unit the features are in.
     """
+
+    merge_refusal: ClassVar[str] = "the bandwidths of its points move with the rows of one sequence"
 
     gamma: float | None
     eta: float
