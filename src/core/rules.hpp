@@ -367,9 +367,10 @@ template <class T> bool BudgetedDescent::operator()(Expansion<T>& e, const Round
 template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) const {
   int64_t n = e.points.count, a = 0, b = -1;
   double least = std::numeric_limits<double>::infinity();
+  constexpr double smaller = 1 - 1e-9;         // points of one weight are equal but for rounding: the lowest slot of them
   for (int64_t j = 0; j < n; ++j) {            // the smallest |a_j phi_j|^2
     double size = product(e, j, j) * double(e.points.diagonal[size_t(j)]);
-    if (size < least) least = size, a = j;
+    if (size < smaller * least) least = size, a = j;
   }
   if (!merging || n < 2) return drop(e, a, i);
   const T* k = e.stored_row(a);

@@ -45,6 +45,12 @@ def gradient(gamma: Array, x: Array, z: Array) -> Array:
     return -value(gamma, x, z) * (squares if len(gamma) > 1 else np.array([np.sum(squares)]))
 
 
+def moved(gamma: Any, step: Any, logarithm: bool, interval: tuple[float, float]) -> Any:
+    """A step against the derivative in gamma, or the same in log gamma, whose derivative is gamma times that."""
+    to = np.exp(np.log(gamma) - gamma * step) if logarithm else gamma - step
+    return np.clip(to, *interval)
+
+
 def draw_without_replacement(rng: Splitmix, chances: list[float], n: int) -> list[int]:
     """n slots, one draw each, in proportion to the chances of those left."""
     left = dict(enumerate(chances))
@@ -76,6 +82,7 @@ class OKSSIL(Learner):
         s: int,
         gamma: Array,
         interval: tuple[float, float],
+        logarithm: bool = False,
         loss: Loss,
         seed: int,
         regression: bool = False,
@@ -86,7 +93,7 @@ class OKSSIL(Learner):
         self.value, self.gradient = value, gradient
         self.budget, self.eta, self.rho, self.decay, self.nu, self.s = budget, eta, rho, decay, nu, s
         self.gamma = np.array(gamma, dtype=np.float64)
-        self.interval = interval
+        self.interval, self.logarithm = interval, logarithm
         self.loss = loss
         self.rng = Splitmix(seed)
         self.points: list[Array] = []
@@ -143,7 +150,7 @@ class OKSSIL(Learner):
         step = np.zeros(len(self.gamma))
         for w_j, x_j in zip(self.w, self.points, strict=True):
             step = step + float(g @ w_j) * self.gradient(self.gamma, x, x_j)
-        self.gamma = np.clip(self.gamma - self.rho / self.t**self.decay * step, *self.interval)
+        self.gamma = moved(self.gamma, self.rho / self.t**self.decay * step, self.logarithm, self.interval)
 
 
 class OKLGD(Learner):
@@ -158,12 +165,13 @@ class OKLGD(Learner):
         decay: float,
         gamma: float,
         interval: tuple[float, float],
+        logarithm: bool = False,
         loss: Loss,
         regression: bool = False,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
         self.eta, self.rho, self.decay, self.gamma = eta, rho, decay, gamma
-        self.interval = interval
+        self.interval, self.logarithm = interval, logarithm
         self.loss = loss
         self.centres: list[tuple[Array, Array, Array]] = []  # x_j, w_j, gamma_j
         self.t = 0
@@ -182,7 +190,7 @@ class OKLGD(Learner):
         if self.centres:
             x_n, w_n, gamma_n = self.centres[-1]
             step = self.rho / self.t**self.decay * float(g @ w_n) * float(gradient(gamma_n, x, x_n)[0])
-            self.gamma = float(np.clip(self.gamma - step, *self.interval))
+            self.gamma = float(moved(self.gamma, step, self.logarithm, self.interval))
         self.centres.append((x, -self.eta * g, np.array([self.gamma])))
 
 
