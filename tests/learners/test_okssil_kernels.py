@@ -81,23 +81,28 @@ def stream(task, n=120):
 
 
 @pytest.mark.parametrize("anisotropic", [False, True])
-@pytest.mark.parametrize("task", ["binary", "classes", "regression"])
+@pytest.mark.parametrize(
+    ("task", "logarithm"), [("binary", False), ("binary", True), ("classes", False), ("regression", True)]
+)
 @each_kernel
-def test_follows_the_oracle(kernel, value, task, anisotropic):
+def test_follows_the_oracle(kernel, value, task, logarithm, anisotropic):
+    """With the paper's step of gamma, and with the step of its logarithm."""
     X, y = stream(task)
     outputs = 3 if task == "classes" else 1
-    learner = OKSSIL(**SETTINGS, kernel=kernel, anisotropic=anisotropic)
+    step = {"rho": None, "scale_step": 0.3} if logarithm else {}
+    learner = OKSSIL(**SETTINGS | step, kernel=kernel, anisotropic=anisotropic)
     learner.start(3, outputs, regression=task == "regression")
     slow = oracle.OKSSIL(
         outputs=outputs,
         budget=10,
         eta=0.3,
-        rho=0.2,
-        decay=0.0,
+        rho=0.3 if logarithm else 0.2,
+        decay=0.5 if logarithm else 0.0,
+        logarithm=logarithm,
         nu=0.3,
         s=3,
         gamma=np.full(3 if anisotropic else 1, 0.5),
-        interval=learner.interval,
+        interval=learner._interval(),
         loss=make_losses()["squared" if task == "regression" else "hinge"],
         seed=7,
         regression=task == "regression",

@@ -45,7 +45,9 @@ class BSGD(KernelLearner):
         if len(self.points) <= self.budget:
             return
         sizes = [float(a @ a) * self.k(p, p) for a, p in zip(self.a, self.points, strict=True)]
-        small = next(j for j, size in enumerate(sizes) if size <= min(sizes) * (1 + 1e-9))  # steps make equal weights
+        small = next(
+            j for j, size in enumerate(sizes) if size <= min(sizes) * (1 + 1e-9)
+        )  # steps make equal weights
         if self.merging:
             best = min(
                 (self.merge(small, other) for other in range(len(self.points)) if other != small),
