@@ -1,14 +1,15 @@
 """Tables larger than one machine, on Dask: parts are learnt by the workers, and what they learnt is added up.
 
 ``fit`` learns the first rows here, which gives the base, and then goes through the table once, in *epochs*: in each, ``parts``
-parts of ``rows_per_part`` rows go on from the same base at once, and their deltas are added to it (`kernelstream.merging`). The result
-depends on the table, its chunks and these numbers, not on how many workers there are or how often a task is repeated.
+parts of ``rows_per_part`` rows go on from the same base at once, and their deltas are added to it (`kernelstream.merging`). The
+result depends on the table, its chunks and these numbers, not on how many workers there are or how often a task is repeated.
 
 Needs ``pip install "kernelstream[dask]"``.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -110,8 +111,7 @@ def fit(
 
 def predict(model: Model, X: Any, *, method: str = "predict") -> Any:
     """What ``model.predict`` (or another method, as ``"predict_proba"``) gives for a Dask table: a Dask array of its chunks."""
-    import dask.array as da
-
+    da: Any = importlib.import_module("dask.array")  # not typed in all places
     data = pack(model)
     sample = np.asarray(getattr(model, method)(np.zeros((1, model.n_features_in_))))
     blocks = [_delayed(_apply)(data, method, chunk) for chunk in _chunks(X)]
@@ -120,8 +120,7 @@ def predict(model: Model, X: Any, *, method: str = "predict") -> Any:
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
-    import dask
-
+    dask: Any = importlib.import_module("dask")
     delayed: Callable[..., Any] = dask.delayed(function, pure=True)
     return delayed
 
