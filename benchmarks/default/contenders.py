@@ -29,12 +29,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
-from streams import Stream
+from streams import FEW, Stream
 
 from kernelstream import CapacityError, KernelClassifier, KernelRegressor, estimators, learners
 from kernelstream.errors import ScoreOverflowError
 
-LIMIT, STEP = 6.0, 500  # seconds of processor time, looked at every so many rows: a slower peer stops there
+LIMIT, STEP = 4.0, 500  # seconds of processor time, looked at every so many rows: a slower peer stops there
 
 
 class Diverged(Exception):
@@ -209,10 +209,8 @@ STEPS = ("default", "constant 0.01", "constant 0.1", "constant 1")
 
 
 def block(stream: Stream) -> int:
-    """Rows that SGD predicts before it learns them: one where order matters or rows are few, else more, for time."""
-    if stream.ordered or (stream.rows <= 5000 and stream.classes <= 2):
-        return 1
-    return 10 if stream.rows <= 100_000 else 100
+    """Rows that SGD predicts before it learns them: one where rows are few, else ten, for time."""
+    return 1 if stream.rows < FEW else 10
 
 
 def sgd(stream: Stream, step: str, seed: int) -> Any:

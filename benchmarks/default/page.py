@@ -288,7 +288,7 @@ def how(cells: Cells, names: list[str]) -> str:
         "start.",
         "- Nystroem + SGD chooses its step on the first 2,000 rows of the very stream it is judged on: an "
         "advantage left to the peers. "
-        "SGD predicts and learns row by row where order matters or rows are few, else in blocks of ten.",
+        "SGD predicts and learns row by row where rows are few, else in blocks of ten.",
         "- CapyMOA's SRP has no regression; SOKNL stands in its place.",
         "- Offline: HistGradientBoosting at its defaults, a forest of 100 trees, SVC or SVR on standardised "
         "features with C of 1, 10, "
