@@ -229,6 +229,11 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("docs"))
     options = parser.parse_args()
     for part in options.parts or ["drift", "budgets", "ablation"]:
-        made = {"ablation": ablation, "drift": lambda: drift(options.out), "budgets": lambda: budgets(options.out)}[part]()  # fmt: skip
+        parts = {
+            "ablation": ablation,
+            "drift": lambda: drift(options.out),
+            "budgets": lambda: budgets(options.out),
+        }
+        made = parts[part]()
         if made:
             (options.out / "results" / f"default_{part}.md").write_text(made + "\n")
