@@ -39,12 +39,14 @@ from kernelstream.labels import (
     with_label,
     with_more_outputs,
 )
-from kernelstream.learners import Learner, NewtonMixture
+from kernelstream.learners import Learner, NewtonMixture, registered
+from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows, check_finite, checked_rows
+from kernelstream.scaling import Scale, Scaler
 from kernelstream.transaction import Transaction
 from kernelstream.validate import check_integer
 
-__all__ = ["KernelClassifier", "KernelRegressor", "default_learner", "started_copy"]
+__all__ = ["KernelClassifier", "KernelRegressor", "as_learner", "default_learner", "started_copy"]
 
 Array = NDArray[Any]
 
@@ -53,21 +55,40 @@ _LARGEST = {kind: float(np.finfo(kind).max) for kind in (np.float32, np.float64)
 _PRECISIONS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-class _KernelEstimator(BaseEstimator):
+class _KernelEstimator(DefaultParts):
     """What both estimators share: input checks, and the learner's life."""
 
-    learner: Learner | None
+    learner: Learner | str | None
     shuffle: bool
     random_state: Any
+    scale: Scale
     learner_: Learner
+    scaler_: Scaler
     n_features_in_: int
 
+    #: Passes over the rows: each is learnt once.
+    n_iter_ = 1
+
     def __init__(
-        self, learner: Learner | None = None, *, shuffle: bool = True, random_state: Any = 0
+        self,
+        learner: Learner | str | None = None,
+        *,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        scale: Scale = False,
     ) -> None:
         self.learner = learner
         self.shuffle = shuffle
         self.random_state = random_state
+        self.scale = scale
+
+    def _default_part(self, name: str) -> BaseEstimator | None:
+        if name != "learner" or not isinstance(self.learner, str | None):
+            return None
+        try:
+            return as_learner(self.learner)
+        except ValueError:  # an unknown name: told when it is fitted
+            return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,7 +99,7 @@ class _KernelEstimator(BaseEstimator):
     def nbytes_(self) -> int:
         """Bytes of model state; constant once the learner's budget is full."""
         self._need_fitted()
-        return self.learner_.nbytes
+        return self.learner_.nbytes + (self.scaler_.nbytes if "scaler_" in self.__dict__ else 0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to a file, whole or not at all; ``kernelstream.load`` reads it."""
@@ -96,6 +117,8 @@ class _KernelEstimator(BaseEstimator):
             with Transaction(self) as transaction:
                 transaction.keep(self.learner_)
                 self.learner_.widen(width)
+                if "scaler_" in self.__dict__:
+                    self.scaler_ = self.scaler_.widened(width)
                 self.n_features_in_ = width
 
     def _need_fitted(self) -> None:
@@ -121,14 +144,31 @@ class _KernelEstimator(BaseEstimator):
             return rows
         return checked_rows(self, X, reset=False, dtype=dtype)
 
-    def _score(self, X: Any) -> Array:
+    def _rows_to_score(self, X: Any) -> Any:
+        """Checked rows of X as the learner sees them; nothing is learnt."""
         self._need_fitted()
-        return self.learner_.score(self._rows(X, reset=False))
+        rows = self._rows(X, reset=False)
+        return self.scaler_.apply(rows) if "scaler_" in self.__dict__ else rows
+
+    def _rows_to_learn(self, rows: Any, weights: Array | None) -> Any:
+        """Checked rows as the learner sees them; their scales are learnt."""
+        if "scaler_" not in self.__dict__:
+            return rows
+        scaled, self.scaler_ = self.scaler_.learn(rows, weights)
+        return scaled
+
+    def _score(self, X: Any) -> Array:
+        rows = self._rows_to_score(X)
+        return self.learner_.score(rows)
 
     def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
-        self.learner_ = started_copy(
-            self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows)
-        )
+        if self.scale not in (True, False, "auto"):
+            raise ValueError(f"scale must be True, False or 'auto', got {self.scale!r}")
+        learner = as_learner(self.learner)
+        self.learner_ = started_copy(learner, rows.width, outputs, regression=regression, dtype=_dtype(rows))
+        self.__dict__.pop("scaler_", None)
+        if self.scale is not False and not (self.scale == "auto" and learner.scales_itself):
+            self.scaler_ = Scaler.new(rows)
 
     def _order(self, n: int) -> Array | None:
         """The order in which ``fit`` learns n rows; None: as they come."""
@@ -180,18 +220,39 @@ def default_learner() -> Learner:
     return NewtonMixture()
 
 
+def as_learner(learner: Learner | str | None) -> Learner:
+    """The learner that was given: itself, one of this name with its default parameters, or the default.
+
+    >>> as_learner("bogd"), as_learner(None)
+    (BOGD(), NewtonMixture())
+    """
+    if learner is None:
+        return default_learner()
+    if isinstance(learner, str):
+        for plugins in (
+            False,
+            True,
+        ):  # those of other packages are imported only if ours have none of that name
+            for name, kind in registered(plugins=plugins).items():
+                if name.casefold() == learner.casefold():
+                    return kind()
+        raise ValueError(f"unknown learner {learner!r}; known are {', '.join(sorted(registered()))}")
+    if not isinstance(learner, Learner):
+        raise TypeError(
+            f"learner must be a kernelstream learner such as NOGD(), or the name of one, got {learner!r}"
+        )
+    return learner
+
+
 def started_copy(
-    learner: Learner | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
+    learner: Learner | str | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
 ) -> Learner:
-    """A copy of the learner (None: the default one), ready for rows.
+    """A copy of the learner (None: the default one; or a name), ready for rows.
 
     >>> started_copy(None, 3, 1, regression=True).width
     3
     """
-    chosen = default_learner() if learner is None else learner
-    if not isinstance(chosen, Learner):
-        raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {chosen!r}")
-    copy: Learner = clone(chosen)
+    copy: Learner = clone(as_learner(learner))
     return copy.start(width, outputs, regression=regression, dtype=dtype)
 
 
@@ -199,10 +260,13 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
     """Regression with a kernel machine learnt from a stream.
 
     Args:
-        learner: the algorithm, for example ``NOGD(budget=200)``; by default ``NewtonMixture()``, which needs no tuning.
+        learner: the algorithm, for example ``NOGD(budget=200)``, or its name (``"NOGD"``); by default
+            ``NewtonMixture()``, which needs no tuning.
         shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
             ``predict_then_learn`` are for streams, and always learn rows as they come.
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
+        scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
+            do so themselves, as the default does.
 
     Attributes:
         learner_: the learner at work. n_features_in_, feature_names_in_: as in scikit-learn. nbytes_: bytes of state.
@@ -223,6 +287,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             order = self._order(rows.n)
             if order is not None:
                 rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
+            rows = self._rows_to_learn(rows, weights)
             _named(order, lambda: self.learner_.run(rows, targets, weights))
         return self
 
@@ -241,7 +306,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
                 self._start(rows, 1, regression=True)
             else:
                 transaction.keep(self.learner_, rows.n)
-            return self.learner_.run(rows, targets, weights)[:, 0]
+            return self.learner_.run(self._rows_to_learn(rows, weights), targets, weights)[:, 0]
 
     def predict(self, X: Any) -> Array:
         """Predicted values; nothing is learnt."""
@@ -300,7 +365,7 @@ def _dtype(rows: Any) -> type[np.float32] | type[np.float64]:
 
 
 def _gives_probabilities(self: KernelClassifier) -> bool:
-    if link_of(getattr(self, "learner_", None) or self.learner or default_learner()):
+    if link_of(getattr(self, "learner_", None) or as_learner(self.learner)):
         return True
     raise AttributeError(
         "predict_proba needs the default learner or one with the logistic loss, such as NOGD(loss='logistic')"
@@ -314,10 +379,13 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
     ``partial_fit``, classes are discovered row by row; a class seen for the first time starts with zero weights.
 
     Args:
-        learner: the algorithm, for example ``BOGD(budget=100)``; by default ``NewtonMixture()``, which needs no tuning.
+        learner: the algorithm, for example ``BOGD(budget=100)``, or its name (``"BOGD"``); by default
+            ``NewtonMixture()``, which needs no tuning.
         shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
             ``predict_then_learn`` are for streams, and always learn rows as they come.
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
+        scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
+            do so themselves, as the default does.
 
     Attributes:
         classes_: the classes known, sorted. learner_: the learner at work. n_features_in_, feature_names_in_: as in
@@ -335,7 +403,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = getattr(self.learner, "multiclass", True)
+        tags.classifier_tags.multi_class = getattr(
+            self._default_part("learner") or self.learner, "multiclass", True
+        )
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -350,6 +420,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             order = self._order(rows.n)
             if order is not None:
                 rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
+            rows = self._rows_to_learn(rows, weights)
             _named(order, lambda: self._run(rows, codes, weights))
         return self
 
@@ -448,7 +519,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             known, is_open = self._known_classes(classes, new, labels)
             if codes is not None:
                 transaction.keep(self.learner_, rows.n)
-                scores = self._run(rows, codes, weights)
+                scores = self._run(self._rows_to_learn(rows, weights), codes, weights)
                 return scores, codes_of_scores(scores, len(known))
             first_rows = self._first_rows(labels, known, is_open)
             if new:
@@ -456,6 +527,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
                 self.classes_, self._open = known, is_open
             else:
                 transaction.keep(self.learner_, None if first_rows else rows.n)
+            rows = self._rows_to_learn(rows, weights)
             return self._run_with_new_classes(rows, labels, weights, first_rows)
 
     def _known_classes(self, classes: ArrayLike | None, new: bool, labels: Array) -> tuple[Array, bool]:

@@ -31,8 +31,9 @@ from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.files import write_atomically
 from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, registered
+from kernelstream.scaling import Scaler
 
-__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
+__all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -45,7 +46,8 @@ MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
 
 _KEY = "kernelstream"
-_FIT = ("shuffle", "random_state")  # parameters of the estimators beside the learner
+_SCALER = "scaler."  # before the names of its arrays
+_FIT = ("shuffle", "random_state", "scale")  # parameters of the estimators beside the learner
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
@@ -143,9 +145,22 @@ def pack(model: Model, note: Any = None) -> bytes:
         record["classes"] = _encode_classes(model.classes_)
         record["open"] = model._open
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
+    if hasattr(model, "scaler_"):
+        arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
     _check_numbers(arrays, f"this {name}")
-    record["checksum"] = _checksum(record, arrays)
-    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
+    return container(record, arrays)
+
+
+def container(record: Record, arrays: Arrays) -> bytes:
+    """A header and arrays as the bytes of a file, with a checksum."""
+    record = {"format": FORMAT} | record
+    checked = record | {"checksum": _checksum(record, arrays)}
+    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(checked)}))
+
+
+def contents(data: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[Record, Arrays]:
+    """The header and the arrays that ``container`` put into bytes; the arrays are not to be written to."""
+    return _open(data, _Memory(max_bytes))
 
 
 def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
@@ -159,6 +174,8 @@ def _unpacked(data: bytes, name: str, max_bytes: int) -> tuple[Model, Record, Ar
     memory = _Memory(max_bytes)
     try:
         record, arrays = _open(data, memory)
+        if record.get("kind", "model") != "model":
+            raise ModelFileError("not a model, but a delta: add it to its base")
         return _build(record, arrays, memory), record, arrays
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {_short(str(error))}") from None
@@ -301,6 +318,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     if not right or shape[2] != (classes is None) or shape[3] not in (4, 8) or shape[0] != record["features"]:
         raise ModelFileError("its arrays are not those of such a model")
     _check_size(learner, int(shape[0]), outputs, max_bytes)
+    scaler = _scaler_of({key: a for key, a in arrays.items() if key.startswith(_SCALER)}, int(shape[0]))
+    arrays = {key: array for key, array in arrays.items() if not key.startswith(_SCALER)}
     if record["format"] < FORMAT:
         arrays = learner.upgrade_state(arrays)
     learner.restore({key: array.copy() for key, array in arrays.items()})
@@ -309,6 +328,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     fit = {key: _decode(value) for key, value in record.get("fit", {}).items() if key in _FIT}
     model: Model = estimator(None if record["default"] is True else clone(learner), **fit)
     model.learner_ = learner
+    if scaler is not None:
+        model.scaler_ = scaler
     model.n_features_in_ = int(shape[0])
     if "feature_names" in record:
         names = record["feature_names"]
@@ -319,6 +340,20 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True
     return model
+
+
+def _scaler_of(arrays: Arrays, width: int) -> Scaler | None:
+    """The statistics of the features' scales, if the model has them."""
+    if not arrays:
+        return None
+    named = {key.removeprefix(_SCALER): array.copy() for key, array in arrays.items()}
+    right = named.keys() in ({"squares", "counts", "rows"}, {"first", "sums", "squares", "rows"}) and all(
+        array.dtype == np.float64 and array.shape == ((1,) if key == "rows" else (width,))
+        for key, array in named.items()
+    )
+    if not right or any((named[key] < 0).any() for key in ("squares", "counts", "rows") if key in named):
+        raise ModelFileError("its arrays of scales are not those of such a model")
+    return Scaler(named)
 
 
 def _known(known: dict[str, Any], name: Any, what: str, first: str = "") -> Any:

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kernelstream.errors import ScoreOverflowError
+from kernelstream.errors import MergeError, ScoreOverflowError
+from kernelstream.kernels import as_kernel
+from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows
 
 __all__ = ["Array", "Learner", "State", "state_error"]
@@ -31,7 +33,7 @@ _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capac
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
 
 
-class Learner(BaseEstimator, ABC):
+class Learner(DefaultParts, ABC):
     """Base of all learners; a learner provides ``initial_arrays``, ``score_rows`` and ``learn_row`` (or ``learn_rows``).
 
     Its constructor has keywords with defaults and stores each under its own name, as scikit-learn wants it. Everything that it
@@ -60,6 +62,8 @@ class Learner(BaseEstimator, ABC):
     bounded: ClassVar[bool] = True
     #: Share of the score that each of two columns gets when a third class appears: 1 for one-vs-rest, 1/2 for margins.
     pair_share: ClassVar[float] = 1.0
+    #: Whether features may have any scale: the learner brings them to a common one itself.
+    scales_itself: ClassVar[bool] = False
     #: How scores become probabilities: "softmax", "logistic", or None if the learner's loss decides (the logistic one does).
     link: ClassVar[str | None] = None
     #: Axis of the features, and of the outputs, in each array that has one; None: seen from ``initial_arrays``.
@@ -72,6 +76,11 @@ class Learner(BaseEstimator, ABC):
     target_arrays: ClassVar[tuple[str, ...]] = ()
     #: Whether there are arrays of the size budget x budget from the start.
     quadratic: ClassVar[bool] = False
+    #: What merging models keeps of one pass over all rows, in a sentence; empty if they cannot be merged, and then why.
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = "nobody has said how"
+    #: Names of the arrays that are averaged by rows when models are merged; all others must be those of the base.
+    averaged_arrays: ClassVar[tuple[str, ...]] = ()
 
     #: The state: what ``initial_arrays`` returned, changed by learning.
     arrays: State
@@ -141,7 +150,41 @@ class Learner(BaseEstimator, ABC):
             sizes.append(max(sizes, default=0) ** 2 // max(1, width))
         return 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
 
+    def hold(self) -> None:
+        """Keep from now on what models to be merged must have in common: a map, a dictionary, a scaling."""
+
+    def delta_since(self, base: State, rows: int, task: str) -> State:
+        """What has been learnt since ``base``, the state before these rows (``learners/delta.py``); ``task`` names this part."""
+        if not self.averaged_arrays:
+            raise MergeError(f"models of {type(self).__name__} cannot be merged: {self.merge_refusal}")
+        state = self.state()
+        self.check_common(base, state, set(self.averaged_arrays))
+        sums = {
+            f"sum/{name}": rows * (state[name] - base[name]).astype(np.float64)
+            for name in self.averaged_arrays
+        }
+        return {"sum/rows": np.array([float(rows)])} | sums
+
+    def add_delta(self, delta: State) -> None:
+        """Take over what others have learnt since the state that this learner has; several deltas are put together before."""
+        state, rows = self.state(), max(1.0, float(delta["sum/rows"][0]))
+        for name in self.averaged_arrays:
+            state[name] = (state[name] + delta[f"sum/{name}"] / rows).astype(state[name].dtype)
+        self.restore(state)
+
+    def check_common(self, base: State, state: State, apart: set[str]) -> None:
+        """Raise ``MergeError`` unless the two states agree in all arrays but those named."""
+        for name in sorted((base.keys() | state.keys()) - apart):
+            if name not in base or name not in state or not np.array_equal(base[name], state[name]):
+                raise MergeError(
+                    f"models of {type(self).__name__} can be merged while they share all but {', '.join(sorted(apart))}, and "
+                    f"{name!r} has changed since the base: let the base learn more rows first, or go on from its `branch`"
+                )
+
     # ---- what all share ----
+
+    def _default_part(self, name: str) -> BaseEstimator | None:
+        return as_kernel(None) if name == "kernel" and self.__dict__.get(name) is None else None
 
     @property
     def started(self) -> bool:
