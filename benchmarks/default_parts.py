@@ -101,7 +101,8 @@ class Still(NewtonMixture):
 
 
 def fresh(kind: type[NewtonMixture], data: Data, budget: int, candidates: tuple[str, ...] = ALL) -> Any:
-    learner = kind(budget=budget).start(data[0].width, data[2])
+    alone = {"memory": 0} if len(candidates) == 1 else {}  # an expert alone has no local memory beside it
+    learner = kind(budget=budget, **alone).start(data[0].width, data[2])
     learner._core.only(list(candidates))
     return learner
 

@@ -13,9 +13,8 @@ import numpy as np
 from contenders import CONTENDERS, STEP, Contender, Diverged
 from streams import PAPERS, SHORT, Stream, stream
 
-PATIENCE = (
-    1.0  # seconds of processor time: a contender that needs more for seed 0 is not run with the other seeds
-)
+# Seconds of processor time: a contender that needs more for seed 0 is not run with the other seeds.
+PATIENCE = 1.0
 Key = tuple[str, str, int]
 
 

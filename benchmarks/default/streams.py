@@ -16,11 +16,8 @@ from kernelstream.stream import datasets, synthetic
 
 Data = tuple[Any, Any]
 SEEDS = (0, 1, 2, 3, 4)
-ROWS, MANY, FEW = (
-    8000,
-    30_000,
-    2000,
-)  # most rows of a stream; of three large ones; fewer than this: five orders, else three
+# Most rows of a stream; of three large ones; a stream of fewer rows than FEW is run in five orders, others in three.
+ROWS, MANY, FEW = 8000, 30_000, 2000
 DRIFT_ROWS = 20_000  # of the generated stream of moving classes, in the papers' table
 
 
