@@ -202,8 +202,7 @@ def check_classes(model: Model, y: Any, most: int, rows: int) -> None:
         examples = ", ".join(str(label) for label in list(dict.fromkeys(labels))[:5])
         raise TooManyClassesError(
             f"more than {most:,} classes within {rows + len(labels):,} rows (labels such as {examples}): if the target is a "
-            "number to be predicted, say --task regression (KernelRegressor in Python); if these are classes, raise "
-            "--max-classes"
+            "number to be predicted, say task='regression'; if these are classes, raise max_classes"
         )
 
 

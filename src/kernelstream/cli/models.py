@@ -12,18 +12,41 @@ from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick"]
+__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick", "scaling_text"]
 
 Estimator = KernelClassifier | KernelRegressor
 
 
-def estimator_of(task: str, learner: Learner) -> Estimator:
-    """A new estimator for a task.
+def estimator_of(task: str, learner: Learner, scale: bool | None = None) -> Estimator:
+    """A new estimator for a task. Without a word about scaling, it is done for learners that do not scale by themselves.
 
     >>> estimator_of("regression", default_learner())
-    KernelRegressor(learner=NewtonMixture())
+    KernelRegressor(learner=NewtonMixture(), scale='auto')
     """
-    return KernelRegressor(learner) if task == "regression" else KernelClassifier(learner)
+    kind = KernelRegressor if task == "regression" else KernelClassifier
+    return kind(learner, scale="auto" if scale is None else scale)
+
+
+def scaling_text(models: Iterable[tuple[str, Estimator]]) -> str:
+    """Which of some models have their inputs scaled, in words.
+
+    >>> scaling_text([("NOGD", estimator_of("regression", learner_of("NOGD", [], 0)))])
+    'inputs brought to a common scale, online (--no-scale leaves them as they are): NOGD'
+    """
+    scaled: list[str] = []
+    own: list[str] = []
+    not_scaled: list[str] = []
+    for name, model in models:
+        itself = isinstance(model.learner, Learner) and model.learner.scales_itself
+        (
+            scaled if model.scale is True or (model.scale and not itself) else own if itself else not_scaled
+        ).append(name)
+    parts = (
+        ("inputs brought to a common scale, online (--no-scale leaves them as they are)", scaled),
+        ("scaled by the learner itself", own),
+        ("inputs as they are", not_scaled),
+    )
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
 
 
 def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int) -> Learner:

@@ -19,6 +19,7 @@ from kernelstream.cli.arguments import (
     output_options,
     paths,
     reading_options,
+    scale_option,
     settings_option,
 )
 from kernelstream.cli.imports import import_scikit_learn
@@ -63,6 +64,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@scale_option
 @metric_options
 @output_options
 @reading_options()
@@ -74,6 +76,7 @@ def run(
     predictions: str | None,
     checkpoint: str | None,
     every: int | None,
+    scale: bool | None,
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
@@ -88,7 +91,7 @@ def run(
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_table, progress
     from kernelstream.cli.metrics import check_metrics, print_metrics
-    from kernelstream.cli.models import estimator_of, learner_of
+    from kernelstream.cli.models import estimator_of, learner_of, scaling_text
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
     from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
     from kernelstream.metrics import WINDOW
@@ -119,6 +122,7 @@ def run(
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
         "predictions": predictions,
+        **({} if scale is None else {"scale": scale}),
         **{key: value for key, value in options.items() if key not in _CHANGEABLE},
     }
     with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
@@ -131,7 +135,7 @@ def run(
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
-            estimator_of(task, algorithm),
+            estimator_of(task, algorithm, scale),
             lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
             predictions=predictions,
             checkpoint=checkpoint,
@@ -164,11 +168,14 @@ def run(
         record["rows_learnt_before"] = outcome.rows_before
     if as_json:
         record |= result.evaluation.record() if result.evaluation else {}
+        record["scaled"] = hasattr(outcome.model, "scaler_")
         print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
         return 130 if outcome.interrupted else 0
     print_table(f"{title} on {name}" + (", interrupted" if outcome.interrupted else ""), record)
     if result.evaluation is not None:
         print_metrics(result.evaluation, metrics)
+    if not algorithm.scales_itself:
+        print(scaling_text([(title, outcome.model)]))
     if guess is not None and task == "regression":
         print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:

@@ -188,7 +188,7 @@ def guess_delimiter(line: bytes, name: str) -> str:
     if len(best) > 1:
         told = " and ".join(f"{most} of {mark!r}" for mark in best)
         raise SourceError(
-            f"{name}: cannot tell the delimiter, as the first line has {told}: say --delimiter (delimiter= in Python)"
+            f"{name}: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
         )
     return best[0]
 
