@@ -118,7 +118,7 @@ def _with_flags(text: str) -> str:
 
     text = re.sub(rf"(?<![-\w])({arguments})=('[\w-]*'|[A-Z]+\b|)", flag, text)
     return re.sub(
-        r"(?<![-\w'])(max_features|n_features|max_classes)\b(?!=)",
+        r"(?<![-\w'])(max_features|n_features|max_classes|on_bad_row)\b(?!=)",
         lambda m: "--" + m[1].replace("_", "-"),
         text,
     )

@@ -141,7 +141,7 @@ def compare(
     if not ranked or not ranked[0][1].rounds:
         if interrupts.asked:
             return 130
-        raise UsageError("the source has no rows")
+        raise UsageError(f"no rows in {source_name(names)}: it is empty, or has the names of columns alone")
     if curve:
         write_curve(curve, dict(ranked), metrics)
     title = source_name(names)

@@ -152,7 +152,8 @@ def run(
         if outcome.interrupted:
             return 130
         raise UsageError(
-            "the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
+            f"no rows in {source_name(names)}: it is empty, or has the names of columns alone"
+            + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
         )
     if save:
         save_model(outcome.model, save, _note(outcome.position, options))

@@ -31,7 +31,7 @@ _REASONS = (
     "a quote is not closed",
     "{field} is not a number (a column of categories: categorical=)",
     "{field} is not finite",
-    "the text is not UTF-8",
+    "the text is not UTF-8 (another encoding: charset='latin-1' or the like)",
     "the label is missing",
     "label {field} is not a number",
     "label {field} is not finite",
@@ -98,7 +98,9 @@ class CsvReader(TextReader):
             try:
                 self._names = [field.decode().strip() for field in fields]
             except UnicodeDecodeError:
-                raise SourceError(f"{place}: the names of the columns are not UTF-8") from None
+                raise SourceError(
+                    f"{place}: the names of the columns are not UTF-8: say charset='latin-1' or the like"
+                ) from None
             lines.drop(first)
         else:
             self._names = [str(i) for i in range(len(fields))]

@@ -39,7 +39,7 @@ _NOT_JSON = (
 _REASONS = (
     *(f"not JSON: {reason} at column {{column}}" for reason in _NOT_JSON),
     "the text is not UTF-8",
-    "expected an object in braces, found {text}",
+    "expected an object in braces on each line, found {text}",
     "half of a surrogate pair, which is no character",
     "the name occurs twice",
     "which is the label? Say target=NAME; the names are: {names}",

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 from kernelstream.stream.bad_rows import SourceError
-from kernelstream.stream.formats import TEXT, make_reader, sniff
+from kernelstream.stream.formats import TEXT, check_text, make_reader, sniff
 from kernelstream.stream.named import NamedReader
 from kernelstream.stream.opening import Opened, Place, fingerprint, place_name
 from kernelstream.stream.options import Chunk, Options, Task
@@ -189,6 +189,8 @@ class Source:
                     raise SourceError(
                         f"{self._opened.name} is {file_format}, which is not text: it has no encoding"
                     )
+                if at is None and file_format in TEXT:
+                    check_text(self._opened, file_format)
                 if self._format not in (None, file_format):
                     raise SourceError(
                         f"{self._opened.name} is {file_format}, but what came before it is {self._format}: "
