@@ -12,7 +12,7 @@ from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick", "scaling_text"]
+__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "learnt_model", "pick", "scaling_text"]
 
 Estimator = KernelClassifier | KernelRegressor
 
@@ -70,6 +70,20 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
         learner.set_params(**{key: _object_of(key, value)})
     learner.check()
     return learner
+
+
+def learnt_model(path: str) -> tuple[Estimator, dict[str, Any]]:
+    """A model from its file, and the arguments of `read` that make features of rows as it learnt them."""
+    from kernelstream.persistence import load_noted
+
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
+    model, note = load_noted(path)
+    note = note if isinstance(note, dict) else {}
+    encoding = note.get("encoding")
+    if hasattr(model, "encoder_"):  # the source makes the features, and the model gets those
+        encoding = model.encoder_.description
+        model.set_columns(None)
+    return model, (note.get("options") or {}) | ({"encoding": encoding} if encoding else {})
 
 
 def learner_class(name: str) -> type[Learner]:

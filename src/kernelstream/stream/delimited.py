@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelstream import _text
 from kernelstream.stream.bad_rows import BadRow, SourceError, TooWideError
-from kernelstream.stream.columns import Columns, Kind, Label
+from kernelstream.stream.columns import Columns, Kind, Label, find_column
 from kernelstream.stream.features import Features, Values
 from kernelstream.stream.lines import Block, Lines, TextReader
 from kernelstream.stream.opening import Opened
@@ -164,6 +164,17 @@ class CsvReader(TextReader):
             given = np.array(words, dtype=object)[codes] if len(codes) else np.array([], dtype=object)
         bad = [self._refusal(block, *six) for six in refused.reshape(-1, 6).tolist()]
         return _Parsed(Values(numbers, categories, given), records), bad
+
+    def kept(self) -> list[str]:
+        """The column to be kept, of the rows given last."""
+        block, parsed = self._last
+        place = self._names.index(
+            find_column(self._opened.name if self._opened else "", self._options.keep or 0, self._names)
+        )
+        records = (block.record(number) for number in parsed.records.tolist())
+        return [
+            _text.csv_fields(record, self._delimiter)[place].decode("utf-8", "replace") for record in records
+        ]
 
     def _refusal(
         self, block: Block, record: int, reason: int, column: int, start: int, end: int, doubled: int

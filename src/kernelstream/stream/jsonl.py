@@ -127,6 +127,13 @@ class JsonlReader(TextReader):
             self._refusal(block, names, target, *five) for five in refused.reshape(-1, 5).tolist()
         ]
 
+    def kept(self) -> list[Any]:
+        """The name to be kept, of the rows given last; None where it is absent."""
+        block, parsed = self._last
+        return [
+            json.loads(block.record(number)).get(self._options.keep) for number in parsed.records.tolist()
+        ]
+
     def _refusal(
         self,
         block: Block,
