@@ -133,10 +133,13 @@ def test_each_row_of_a_pipe_is_answered(tmp_path, trained, format):
     """The next row is written only when the one before was answered: an answer held back would block for ever."""
     _, model = trained
     header, lines = formats(rows(20, seed=5))[format]
-    if format == "libsvm":
-        model, train = tmp_path / "m", tmp_path / "train.libsvm"
-        train.write_text("".join(formats(rows(300))["libsvm"][1]).replace("0 ", "1 ", 100))
-        assert cli.main(["run", str(train), "--save", str(model), "--quiet"]) == 0
+    if format != "csv":
+        model, train = tmp_path / "m", tmp_path / f"train.{format}"
+        if format == "jsonl":
+            train.write_text("".join(json.dumps(record) + "\n" for record in rows(300)))
+        else:
+            train.write_text("".join(formats(rows(300))["libsvm"][1]).replace("0 ", "1 ", 100))
+        assert cli.main(["run", str(train), "--drop", "id", "--save", str(model), "--quiet"]) == 0
     argv = [*COMMAND, "predict", str(model), "-", "--format", format]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         process.stdin.write(header.encode())
