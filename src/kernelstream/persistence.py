@@ -26,6 +26,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import kernels, losses
+from kernelstream.calibration import Calibration
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.files import write_atomically
@@ -38,13 +39,17 @@ Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 2
-"""The format written. A file of a higher one is refused; lower ones are read. 2: the names in NewtonMixture's state."""
+FORMAT = 3
+"""The format written. A file of a higher one is refused; lower ones are read.
+
+2: the names in NewtonMixture's state. 3: its log of events, the calibration of a regression.
+"""
 
 MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
 
 _KEY = "kernelstream"
+_CALIBRATION = "calibration."  # before the names of its arrays
 _FIT = ("shuffle", "random_state")  # parameters of the estimators beside the learner
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
@@ -142,7 +147,11 @@ def pack(model: Model, note: Any = None) -> bytes:
     if isinstance(model, KernelClassifier):
         record["classes"] = _encode_classes(model.classes_)
         record["open"] = model._open
+    if "_shuffled" in model.__dict__:
+        record["shuffled"] = list(model._shuffled)
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
+    if isinstance(model, KernelRegressor):
+        arrays |= {_CALIBRATION + key: array for key, array in model._calibration.state().items()}
     _check_numbers(arrays, f"this {name}")
     record["checksum"] = _checksum(record, arrays)
     return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
@@ -292,6 +301,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
             f"{record['learner']} has no hyper-parameter {unknown[0]!r}: upgrade kernelstream"
         )
     learner: Learner = kind(**parameters)
+    calibration = {key: arrays[key] for key in arrays if key.startswith(_CALIBRATION)}
+    arrays = {key: array for key, array in arrays.items() if key not in calibration}
     classes = _decode_classes(record["classes"], memory) if estimator is KernelClassifier else None
     max_bytes = memory.left
     _check_numbers(arrays, "its learner")
@@ -315,6 +326,16 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
             raise ModelFileError(f"its feature names are not {model.n_features_in_} strings")
         model.feature_names_in_ = np.array(names, object)
+    if "shuffled" in record:
+        n, seed = record["shuffled"]
+        if type(n) is not int or type(seed) is not int or not (0 <= n < 2**48 and 0 <= seed < 2**32):
+            raise ModelFileError("the order that it says it was fitted in is none")
+        model._shuffled = (n, seed)
+    if isinstance(model, KernelRegressor):
+        own = {key.removeprefix(_CALIBRATION): array for key, array in calibration.items()}
+        model._calibration = Calibration.restore(own) if record["format"] >= 3 else Calibration()
+    elif calibration:
+        raise ModelFileError("a classifier has no calibration")
     if isinstance(model, KernelClassifier):
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True

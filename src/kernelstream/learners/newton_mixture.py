@@ -46,6 +46,7 @@ from scipy.spatial.distance import cdist
 
 from kernelstream._core import core
 from kernelstream.blas import one_thread
+from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.rows import as_rows
@@ -166,6 +167,7 @@ class NewtonMixture(CoreLearner):
     memory: int
     _core: Any
     _landmarks: int
+    _log: EventLog
 
     def __init__(self, budget: int = 200, memory: int = 2**26) -> None:
         self.budget, self.memory = budget, memory
@@ -225,10 +227,51 @@ class NewtonMixture(CoreLearner):
             if len(due) == len(self._core.MEMORIES) and self._regression:
                 self._standardise()
             for memory in due:
+                reason, figure, rounds = self._core.reason(memory)
+                if reason:  # not the first rows
+                    self._log.add(self._core.learnt, memory, reason, figure, rounds)
                 self._rebuild(memory)
             if self._core.relevance_due:
                 with one_thread():
                     self._estimate_relevance()
+
+    # ---- what it can tell ----
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of model state."""
+        return int(self._core.nbytes) + self._log.nbytes
+
+    @property
+    def events(self) -> list[Event]:
+        """The last times that a memory was rebuilt because of a change, the oldest first."""
+        return self._log.events
+
+    @property
+    def relevances(self) -> Array | None:
+        """How much each feature counts in the local memory's distances, at most 1; None without a local memory."""
+        return self._core.array("local_relevance") if self._core.local else None
+
+    def neighbours(self, rows: Any, k: int) -> Neighbours | None:
+        """The k nearest of the neighbours that decide about each row; None without a local memory."""
+        if not self._core.local:
+            return None
+        k = check_integer("k", k, low=1, high=self._core.NEIGHBOURS)
+        return Neighbours(*self._core.neighbours(as_rows(rows, self._dtype), k))
+
+    def score_with_scales(self, rows: Any) -> tuple[Array, Array | None]:
+        """Scores, and in a regression how far each target may be, up to a factor."""
+        if not self._regression:
+            return super().score_with_scales(rows)
+        scores, scales = self._core.score_with_scales(as_rows(rows, self._dtype))
+        if not np.isfinite(scores).all():
+            raise self.overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
+        return scores, scales
+
+    def take_scales(self) -> Array | None:
+        """The scales, as above, of the rows of the last run, before each was learnt; they are given once."""
+        scales: Array = self._core.take_scales()
+        return scales if self._regression else None
 
     # ---- rebuilding a memory ----
 
@@ -313,11 +356,25 @@ class NewtonMixture(CoreLearner):
 
     # ---- state ----
 
+    def _build(self) -> None:
+        super()._build()
+        self._log = EventLog(self._core.MEMORIES, self._core.REASONS)
+
+    def _core_arrays(self) -> State:
+        arrays: State = self._core.state()
+        return arrays | self._log.state()
+
     def _load_core(self, arrays: State) -> None:
-        self._core.restore(arrays)
+        log = {name: arrays[name] for name in self._log.state() if name in arrays}
+        if len(log) != 2 or not self._log.fits(log):
+            raise state_error()
+        self._core.restore({name: array for name, array in arrays.items() if name not in log})
+        self._log.restore(log)
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "events" not in state:
+            state = state | EventLog((), ()).state()
         if "numbers" not in state or "counters" not in state:
             return state
         arrays = dict(state)
