@@ -131,7 +131,7 @@ def test_parameters_are_checked_when_made_and_when_fitted(circles):
     for learner in (NOGD(), BOGD(), RBP(), BPAS()):
         with pytest.raises(ValueError, match="budget must be a whole number"):
             KernelClassifier(learner.set_params(budget=-1)).fit(*circles)
-    for bad in (NOGD, "NOGD", KernelClassifier()):
+    for bad in (NOGD, 3, KernelClassifier()):
         with pytest.raises(TypeError, match="learner must be a kernelstream learner"):
             KernelClassifier(bad).fit(*circles)
     with pytest.raises(ValueError, match="kernel must be"):

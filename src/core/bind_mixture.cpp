@@ -102,6 +102,24 @@ template <class N> static std::vector<N> numbers_of(nb::dict& given, const std::
   return values;
 }
 
+// Raises unless a local memory can keep such rows.
+static void check_local(const Local& local, const Matrix<Local::Step>& rows, const Vector<float>& targets, const Vector<float>& weights,
+                        const Matrix<float>& residuals) {
+  size_t n = rows.shape(0), width = size_t(local.width), outputs = size_t(local.outputs);
+  require(local.capacity && rows.shape(1) == width && residuals.shape(0) == n && residuals.shape(1) == outputs && targets.shape(0) == n &&
+              weights.shape(0) == n,
+          "the state's local memory has the wrong shape");
+  auto finite = [](const float* a, size_t m) { return std::all_of(a, a + m, [](float v) { return std::isfinite(v); }); };
+  require(finite(residuals.data(), n * outputs) && finite(targets.data(), n) && finite(weights.data(), n),
+          "the state's local memory is not finite");
+  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
+  require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
+          "the state's classes are out of range");
+  Local::Step most = Local::Step(4 * Local::kSteps);
+  require(std::all_of(rows.data(), rows.data() + n * width, [&](Local::Step v) { return v >= -most && v <= most; }),
+          "the state's local rows are out of range");
+}
+
 // The local memory of a state, checked; to be called after the rest of the state was written.
 template <class T>
 static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std::vector<int64_t>& counts, const Layout& all) {
@@ -124,23 +142,12 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
   get(given, "local_landmark_of", landmark_of);
   size_t n = rows.shape(0), width = size_t(local.width), outputs = size_t(local.outputs);
   int64_t next = count_of("local_next"), landmarks = count_of("lasting_count");
-  require(n <= size_t(local.capacity) && int64_t(n) == std::min(next, local.capacity) && rows.shape(1) == width &&
-              residuals.shape(0) == n && residuals.shape(1) == outputs && targets.shape(0) == n && weights.shape(0) == n &&
-              cells.shape(0) == n,
-          "the state's local memory has the wrong shape");
-  auto finite = [](const float* a, size_t m) { return std::all_of(a, a + m, [](float v) { return std::isfinite(v); }); };
-  require(finite(residuals.data(), n * outputs) && finite(targets.data(), n) && finite(weights.data(), n),
-          "the state's local memory is not finite");
-  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
-  require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
-          "the state's classes are out of range");
+  require(int64_t(n) == std::min(next, local.capacity) && cells.shape(0) == n, "the state's local memory has the wrong shape");
+  check_local(local, rows, targets, weights, residuals);
   Vector<double> relevance;
   get(given, "local_relevance", relevance);
   require(std::all_of(relevance.data(), relevance.data() + relevance.shape(0), [](double v) { return v > 0 && v <= 1; }),
           "the state's relevances must be in (0, 1]");
-  Local::Step most = Local::Step(4 * Local::kSteps);
-  require(std::all_of(rows.data(), rows.data() + n * width, [&](Local::Step v) { return v >= -most && v <= most; }),
-          "the state's local rows are out of range");
   require(landmark_of.shape(0) <= local.most_cells(int64_t(n), landmarks) &&
               Local::fit(cells.data(), n, landmark_of.data(), landmark_of.shape(0), landmarks),
           "the state's local cells are out of range");
@@ -284,6 +291,16 @@ template <class T> static void bind_as(nb::module_& m) {
           },
           "relevance"_a)
       .def(
+          "absorb",
+          [](B& b, Matrix<Local::Step> rows, Vector<float> targets, Vector<float> weights, Matrix<float> residuals) {
+            auto guard = b.locked();
+            Local& local = b.model.local;
+            check_local(local, rows, targets, weights, residuals);
+            for (size_t i = 0; i < rows.shape(0); ++i)
+              local.put(rows.data() + i * rows.shape(1), targets(i), weights(i), residuals.data() + i * residuals.shape(1));
+          },
+          "rows"_a, "targets"_a, "sample_weight"_a, "residuals"_a)
+      .def(
           "array",
           [](B& b, const std::string& name) {
             auto guard = b.locked();
@@ -389,6 +406,9 @@ template <class T> static void bind_as(nb::module_& m) {
                      std::copy(b.model.local.targets.begin(), b.model.local.targets.end(), out);
                      return nb::cast(copy);
                    })
+      .def_prop_rw(
+          "held", [](B& b) { return b.model.held; }, [](B& b, bool held) { b.model.held = held; })
+      .def_prop_ro("wanted", [](B& b) { return b.model.wanted; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)

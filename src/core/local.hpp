@@ -126,6 +126,13 @@ class Local {
     enter(cell, slot);
   }
 
+  // Keeps a row that another local memory with the same scaling and relevances kept.
+  void put(const Step* row, double y, double weight, const float* residual) {
+    std::copy_n(row, width, query_.data());
+    rank();
+    put(y, weight, residual);
+  }
+
   // The coefficients of the neighbours, from which the forecasts below are made.
   void solve() {
     n_ = int64_t(near.size());

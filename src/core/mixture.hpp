@@ -63,6 +63,8 @@ template <class T> class Mixture {
   Reason reasons[MemoryKind::count];           // why a memory is due
   bool relevance_due = false;                  // the features' relevances are to be estimated again
   std::vector<double> scales;                  // regression: of the rows of the last run, see `scale_of_forecast`
+  bool held = false;                           // no memory is rebuilt, so that models of the same memories can be merged
+  bool wanted = false;                         // a memory would have been due, were it not held
 
   Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)),
@@ -504,7 +506,7 @@ template <class T> class Mixture {
         reason = {lasting_age == learnt ? Reason::first_rows : Reason::more_rows, double(lasting_age), lasting_age};
     }
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
-      lasting_age = std::min(cusum_age, capacity);
+      if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
       reasons[MemoryKind::lasting] = {Reason::beaten, cusum, cusum_age};
     }
@@ -519,6 +521,10 @@ template <class T> class Mixture {
       due.add({MemoryKind::recent});
       reasons[MemoryKind::recent] = {Reason::uncovered, coverage / coverage_start, recent_age};
     }
+    if (!held) return;
+    wanted |= !due.empty();
+    due = {};
+    relevance_due = false;
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];

@@ -43,12 +43,14 @@ from kernelstream.labels import (
     with_label,
     with_more_outputs,
 )
-from kernelstream.learners import Learner, NewtonMixture
+from kernelstream.learners import Learner, NewtonMixture, registered
+from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows, check_finite, checked_rows
+from kernelstream.scaling import Scale, Scaler
 from kernelstream.transaction import Transaction
 from kernelstream.validate import check_integer
 
-__all__ = ["KernelClassifier", "KernelRegressor", "default_learner", "started_copy"]
+__all__ = ["KernelClassifier", "KernelRegressor", "as_learner", "default_learner", "started_copy"]
 
 Array = NDArray[Any]
 
@@ -57,21 +59,40 @@ _LARGEST = {kind: float(np.finfo(kind).max) for kind in (np.float32, np.float64)
 _PRECISIONS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-class _KernelEstimator(BaseEstimator):
+class _KernelEstimator(DefaultParts):
     """What both estimators share: input checks, and the learner's life."""
 
-    learner: Learner | None
+    learner: Learner | str | None
     shuffle: bool
     random_state: Any
+    scale: Scale
     learner_: Learner
+    scaler_: Scaler
     n_features_in_: int
 
+    #: Passes over the rows: each is learnt once.
+    n_iter_ = 1
+
     def __init__(
-        self, learner: Learner | None = None, *, shuffle: bool = True, random_state: Any = 0
+        self,
+        learner: Learner | str | None = None,
+        *,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        scale: Scale = False,
     ) -> None:
         self.learner = learner
         self.shuffle = shuffle
         self.random_state = random_state
+        self.scale = scale
+
+    def _default_part(self, name: str) -> BaseEstimator | None:
+        if name != "learner" or not isinstance(self.learner, str | None):
+            return None
+        try:
+            return as_learner(self.learner)
+        except ValueError:  # an unknown name: told when it is fitted
+            return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -82,8 +103,8 @@ class _KernelEstimator(BaseEstimator):
     def nbytes_(self) -> int:
         """Bytes of model state; constant once the learner's budget is full."""
         self._need_fitted()
-        calibration = self.__dict__.get("_calibration")
-        return self.learner_.nbytes + (calibration.nbytes if calibration else 0)
+        parts = [self.__dict__.get(name) for name in ("learner_", "scaler_", "_calibration")]
+        return sum(part.nbytes for part in parts if part is not None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to a file, whole or not at all; ``kernelstream.load`` reads it."""
@@ -124,7 +145,7 @@ class _KernelEstimator(BaseEstimator):
         self._need_fitted()
         find = getattr(self.learner_, "neighbours", None)
         k = check_integer("k", k, low=1)
-        near: Neighbours | None = find(self._rows(X, reset=False), k) if find else None
+        near: Neighbours | None = find(self._rows_to_score(X), k) if find else None
         if near is None:
             raise AttributeError(self._no_local_memory("neighbours"))
         found = near.rows >= 0
@@ -158,6 +179,8 @@ class _KernelEstimator(BaseEstimator):
             with Transaction(self) as transaction:
                 transaction.keep(self.learner_)
                 self.learner_.widen(width)
+                if "scaler_" in self.__dict__:
+                    self.scaler_ = self.scaler_.widened(width)
                 self.n_features_in_ = width
 
     def _need_fitted(self) -> None:
@@ -183,14 +206,31 @@ class _KernelEstimator(BaseEstimator):
             return rows
         return checked_rows(self, X, reset=False, dtype=dtype)
 
-    def _score(self, X: Any) -> Array:
+    def _rows_to_score(self, X: Any) -> Any:
+        """Checked rows of X as the learner sees them; nothing is learnt."""
         self._need_fitted()
-        return self.learner_.score(self._rows(X, reset=False))
+        rows = self._rows(X, reset=False)
+        return self.scaler_.apply(rows) if "scaler_" in self.__dict__ else rows
+
+    def _rows_to_learn(self, rows: Any, weights: Array | None) -> Any:
+        """Checked rows as the learner sees them; their scales are learnt."""
+        if "scaler_" not in self.__dict__:
+            return rows
+        scaled, self.scaler_ = self.scaler_.learn(rows, weights)
+        return scaled
+
+    def _score(self, X: Any) -> Array:
+        rows = self._rows_to_score(X)
+        return self.learner_.score(rows)
 
     def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
-        self.learner_ = started_copy(
-            self.learner, rows.width, outputs, regression=regression, dtype=_dtype(rows)
-        )
+        if self.scale not in (True, False, "auto"):
+            raise ValueError(f"scale must be True, False or 'auto', got {self.scale!r}")
+        learner = as_learner(self.learner)
+        self.learner_ = started_copy(learner, rows.width, outputs, regression=regression, dtype=_dtype(rows))
+        self.__dict__.pop("scaler_", None)
+        if self.scale is not False and not (self.scale == "auto" and learner.scales_itself):
+            self.scaler_ = Scaler.new(rows)
 
     def _order(self, n: int, weights: Array | None) -> Array | None:
         """The order in which ``fit`` learns n rows; None: as they come. Rows of weight 0 are left out."""
@@ -250,18 +290,39 @@ def default_learner() -> Learner:
     return NewtonMixture()
 
 
+def as_learner(learner: Learner | str | None) -> Learner:
+    """The learner that was given: itself, one of this name with its default parameters, or the default.
+
+    >>> as_learner("bogd"), as_learner(None)
+    (BOGD(), NewtonMixture())
+    """
+    if learner is None:
+        return default_learner()
+    if isinstance(learner, str):
+        for plugins in (
+            False,
+            True,
+        ):  # those of other packages are imported only if ours have none of that name
+            for name, kind in registered(plugins=plugins).items():
+                if name.casefold() == learner.casefold():
+                    return kind()
+        raise ValueError(f"unknown learner {learner!r}; known are {', '.join(sorted(registered()))}")
+    if not isinstance(learner, Learner):
+        raise TypeError(
+            f"learner must be a kernelstream learner such as NOGD(), or the name of one, got {learner!r}"
+        )
+    return learner
+
+
 def started_copy(
-    learner: Learner | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
+    learner: Learner | str | None, width: int, outputs: int, *, regression: bool, dtype: Any = np.float64
 ) -> Learner:
-    """A copy of the learner (None: the default one), ready for rows.
+    """A copy of the learner (None: the default one; or a name), ready for rows.
 
     >>> started_copy(None, 3, 1, regression=True).width
     3
     """
-    chosen = default_learner() if learner is None else learner
-    if not isinstance(chosen, Learner):
-        raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {chosen!r}")
-    copy: Learner = clone(chosen)
+    copy: Learner = clone(as_learner(learner))
     return copy.start(width, outputs, regression=regression, dtype=dtype)
 
 
@@ -269,10 +330,13 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
     """Regression with a kernel machine learnt from a stream.
 
     Args:
-        learner: the algorithm, for example ``NOGD(budget=200)``; by default ``NewtonMixture()``, which needs no tuning.
+        learner: the algorithm, for example ``NOGD(budget=200)``, or its name (``"NOGD"``); by default
+            ``NewtonMixture()``, which needs no tuning.
         shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
             ``predict_then_learn`` are for streams, and always learn rows as they come.
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
+        scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
+            do so themselves, as the default does.
 
     Attributes:
         learner_: the learner at work. n_features_in_, feature_names_in_: as in scikit-learn. nbytes_: bytes of state.
@@ -293,6 +357,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             order = self._order(rows.n, weights)
             if order is not None:
                 rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
+            rows = self._rows_to_learn(rows, weights)
             _named(order, lambda: self._run(rows, targets, weights)[0])
             self._calibration.settle()
         return self
@@ -324,7 +389,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
                 self._start(rows, 1, regression=True)
             else:
                 transaction.keep(self.learner_, rows.n)
-            return self._run(rows, targets, weights, coverages)
+            return self._run(self._rows_to_learn(rows, weights), targets, weights, coverages)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted values; nothing is learnt.
@@ -363,8 +428,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def _intervals(self, X: Any, coverage: Any) -> Array:
         coverages = check_coverage(coverage)
-        self._need_fitted()
-        scores, scales = self.learner_.score_with_scales(self._rows(X, reset=False))
+        scores, scales = self.learner_.score_with_scales(self._rows_to_score(X))
         reaches = np.array([self._calibration.reach(c) for c in coverages])
         sizes = np.ones(len(scores)) if scales is None else scales
         return _intervals(scores[:, 0], sizes[:, None] * reaches, coverage)
@@ -441,7 +505,7 @@ def _dtype(rows: Any) -> type[np.float32] | type[np.float64]:
 
 
 def _gives_probabilities(self: KernelClassifier) -> bool:
-    if link_of(getattr(self, "learner_", None) or self.learner or default_learner()):
+    if link_of(getattr(self, "learner_", None) or as_learner(self.learner)):
         return True
     raise AttributeError(
         "predict_proba needs the default learner or one with the logistic loss, such as NOGD(loss='logistic')"
@@ -455,10 +519,13 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
     ``partial_fit``, classes are discovered row by row; a class seen for the first time starts with zero weights.
 
     Args:
-        learner: the algorithm, for example ``BOGD(budget=100)``; by default ``NewtonMixture()``, which needs no tuning.
+        learner: the algorithm, for example ``BOGD(budget=100)``, or its name (``"BOGD"``); by default
+            ``NewtonMixture()``, which needs no tuning.
         shuffle: whether ``fit`` learns its rows in a random order, because a data set has none; ``partial_fit`` and
             ``predict_then_learn`` are for streams, and always learn rows as they come.
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
+        scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
+            do so themselves, as the default does.
 
     Attributes:
         classes_: the classes known, sorted. learner_: the learner at work. n_features_in_, feature_names_in_: as in
@@ -476,7 +543,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = getattr(self.learner, "multiclass", True)
+        tags.classifier_tags.multi_class = getattr(
+            self._default_part("learner") or self.learner, "multiclass", True
+        )
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -491,6 +560,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             order = self._order(rows.n, weights)
             if order is not None:
                 rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
+            rows = self._rows_to_learn(rows, weights)
             _named(order, lambda: self._run(rows, codes, weights))
         return self
 
@@ -595,7 +665,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             known, is_open = self._known_classes(classes, new, labels)
             if codes is not None:
                 transaction.keep(self.learner_, rows.n)
-                scores = self._run(rows, codes, weights)
+                scores = self._run(self._rows_to_learn(rows, weights), codes, weights)
                 return scores, codes_of_scores(scores, len(known))
             first_rows = self._first_rows(labels, known, is_open)
             if new:
@@ -603,6 +673,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
                 self.classes_, self._open = known, is_open
             else:
                 transaction.keep(self.learner_, None if first_rows else rows.n)
+            rows = self._rows_to_learn(rows, weights)
             return self._run_with_new_classes(rows, labels, weights, first_rows)
 
     def _known_classes(self, classes: ArrayLike | None, new: bool, labels: Array) -> tuple[Array, bool]:

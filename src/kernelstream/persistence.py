@@ -32,6 +32,7 @@ from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.files import write_atomically
 from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, registered
+from kernelstream.scaling import Scaler
 
 __all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
 
@@ -49,8 +50,8 @@ MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
 
 _KEY = "kernelstream"
-_CALIBRATION = "calibration."  # before the names of its arrays
-_FIT = ("shuffle", "random_state")  # parameters of the estimators beside the learner
+_SCALER, _CALIBRATION = "scaler.", "calibration."  # before the names of their arrays
+_FIT = ("shuffle", "random_state", "scale")  # parameters of the estimators beside the learner
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
@@ -152,6 +153,8 @@ def pack(model: Model, note: Any = None) -> bytes:
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
     if isinstance(model, KernelRegressor):
         arrays |= {_CALIBRATION + key: array for key, array in model._calibration.state().items()}
+    if hasattr(model, "scaler_"):
+        arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
     _check_numbers(arrays, f"this {name}")
     record["checksum"] = _checksum(record, arrays)
     return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
@@ -312,6 +315,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     if not right or shape[2] != (classes is None) or shape[3] not in (4, 8) or shape[0] != record["features"]:
         raise ModelFileError("its arrays are not those of such a model")
     _check_size(learner, int(shape[0]), outputs, max_bytes)
+    scaler = _scaler_of({key: a for key, a in arrays.items() if key.startswith(_SCALER)}, int(shape[0]))
+    arrays = {key: array for key, array in arrays.items() if not key.startswith(_SCALER)}
     if record["format"] < FORMAT:
         arrays = learner.upgrade_state(arrays)
     learner.restore({key: array.copy() for key, array in arrays.items()})
@@ -320,6 +325,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     fit = {key: _decode(value) for key, value in record.get("fit", {}).items() if key in _FIT}
     model: Model = estimator(None if record["default"] is True else clone(learner), **fit)
     model.learner_ = learner
+    if scaler is not None:
+        model.scaler_ = scaler
     model.n_features_in_ = int(shape[0])
     if "feature_names" in record:
         names = record["feature_names"]
@@ -340,6 +347,20 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True
     return model
+
+
+def _scaler_of(arrays: Arrays, width: int) -> Scaler | None:
+    """The statistics of the features' scales, if the model has them."""
+    if not arrays:
+        return None
+    named = {key.removeprefix(_SCALER): array.copy() for key, array in arrays.items()}
+    right = named.keys() in ({"squares", "counts", "rows"}, {"first", "sums", "squares", "rows"}) and all(
+        array.dtype == np.float64 and array.shape == ((1,) if key == "rows" else (width,))
+        for key, array in named.items()
+    )
+    if not right or any((named[key] < 0).any() for key in ("squares", "counts", "rows") if key in named):
+        raise ModelFileError("its arrays of scales are not those of such a model")
+    return Scaler(named)
 
 
 def _known(known: dict[str, Any], name: Any, what: str, first: str = "") -> Any:

@@ -96,6 +96,33 @@ def test_every_round_a_refresh(transfer: str) -> None:
     assert oracle.refreshes == len(oracle.sketch.stored) - 16 > 20
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_line_18_to_the_letter(seed: int) -> None:
+    """least_share = 0: line 18 at every refresh, however short the map of x_t is under a narrow kernel."""
+    X, y = stream(120, seed=seed)
+    params = SMALL | {"capacity": 1000, "cycle": 3, "seed": seed}
+    rest = {"eta": 0.3, "lam": 0.0, "transfer": "paper", "least_share": 0.0}
+    ours = learner(X, kernel=Gaussian(2.0), **params, **rest)
+    size = params.pop("sketch_size")
+    oracle = Oracle(
+        kernel=oracle_kernels.gaussian(2.0),
+        outputs=1,
+        size=size,
+        blocks=4,
+        loss=LOSSES["hinge"],
+        **params,
+        **rest,
+    )
+    expected = oracle.run(X, y)
+    scale = np.maximum.accumulate(np.abs(expected).max(axis=1, keepdims=True)) + 1
+    assert (np.abs(ours.run(as_rows(X), y) - expected) <= 1e-10 * scale).all()
+    assert oracle.line_18 == oracle.refreshes + 1 > 20  # and once where the map begins
+    guarded = learner(
+        X, kernel=Gaussian(2.0), **(params | {"sketch_size": size}), **(rest | {"least_share": 0.01})
+    )
+    assert np.abs(guarded.run(as_rows(X), y) - expected).max() > 0.01
+
+
 def test_transfers_keep_what_they_say() -> None:
     """At a refresh paper keeps f(x_t) with the smallest w; lstsq is the best fit on all stored examples."""
     X, y = stream(200)

@@ -190,3 +190,20 @@ class RRF(Learner):
         z = self.features(x, self.log_g)
         self.weights = self.weights * (1.0 - self.eta * self.lam) - self.eta * w * np.outer(z, g)
         self.log_g = self.log_g - self.eta_g * in_log_g
+
+
+class ExactRRF(RRF):
+    """The same with the gradient in log g by the chain rule: exact, where differences lose half of the digits."""
+
+    def gradient_log_g(self, x: Array, y: float, w: float) -> Array:
+        m = self.e.shape[1]
+        g = slopes(self.loss, self.score_one(x), y)
+        gradient = np.zeros(len(self.log_g))
+        for d in range(len(self.log_g)):
+            for i in range(m):
+                angle = sum(x[j] * math.exp(self.log_g[j]) * self.e[j, i] for j in range(len(x)))
+                inner = x[d] * math.exp(self.log_g[d]) * self.e[d, i] / math.sqrt(m)
+                for c in range(self.outputs):
+                    turn = math.cos(angle) * self.weights[m + i, c] - math.sin(angle) * self.weights[i, c]
+                    gradient[d] += w * g[c] * turn * inner
+        return gradient

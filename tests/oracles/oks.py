@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from .base import Learner, column_targets
-from .kernels import Array
+from .kernels import Array, gaussian
 from .loss_learners import slopes
 from .losses import Loss
+from .margin_learners import Projectron
 from .rng import Splitmix
 
 
@@ -229,3 +230,36 @@ def alignment(K: Array, Y: Array, centered: bool) -> float:
     H = np.eye(n) - 1.0 / n if centered else np.eye(n)
     A, T = H @ K @ H, H @ (Y @ Y.T) @ H
     return float(np.sum(A * T) / (np.linalg.norm(A) * np.linalg.norm(T)))
+
+
+class ProjKA(Learner):
+    """Projectron with the best aligned bandwidth: chosen anew, and all rows learnt anew, at 2, 4, 8, ... rows and the last
+    of the warm-up."""
+
+    def __init__(self, *, budget: int, eta: float, sigmas: list[float], warmup: int, outputs: int) -> None:
+        super().__init__(outputs=outputs)
+        self.budget, self.eta, self.sigmas, self.warmup = budget, eta, sigmas, warmup
+        self.kept: list[tuple[Array, float]] = []
+        self.model = self.projectron(1.0)
+
+    def projectron(self, sigma: float) -> Projectron:
+        kernel = gaussian(1 / (2 * sigma**2))
+        return Projectron(kernel=kernel, outputs=self.outputs, budget=self.budget, eta=self.eta)
+
+    def score_one(self, x: Array) -> Array:
+        return self.model.score_one(x)
+
+    def learn(self, x: Array, y: float, f: Array, w: float) -> None:
+        self.model.learn(x, y, f, w)
+        if len(self.kept) >= self.warmup:
+            return
+        self.kept.append((x, y))
+        n = len(self.kept)
+        if n != self.warmup and (n < 2 or n & (n - 1)):
+            return
+        X = np.array([x for x, _ in self.kept])
+        Y = np.array([column_targets(y, self.outputs) for _, y in self.kept])
+        matrices = [gaussian(1 / (2 * sigma**2))(X, X) for sigma in self.sigmas]
+        aligned = [alignment(K, Y, False) for K in matrices]
+        self.model = self.projectron(self.sigmas[aligned.index(max(aligned))])
+        self.model.run(X, np.array([y for _, y in self.kept]))

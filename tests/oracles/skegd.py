@@ -123,9 +123,11 @@ class SkeGD(KOGD):
         transfer: str,
         loss: Loss,
         seed: int,
+        least_share: float = 0.01,
         regression: bool = False,
     ) -> None:
         super().__init__(kernel=kernel, outputs=outputs, eta=eta, lam=lam, loss=loss, regression=regression)
+        self.least_share = least_share
         self.budget = budget
         self.cycle = cycle
         self.transfer = transfer
@@ -136,6 +138,7 @@ class SkeGD(KOGD):
         self.weights: Array | None = None
         self.Q: Array = np.zeros((0, 0))
         self.refreshes = 0
+        self.line_18 = 0
 
     def phi(self, x: Array) -> Array:
         return self.Q.T @ self.kernel(x[np.newaxis, :], self.sketch.landmarks)[0]
@@ -148,8 +151,9 @@ class SkeGD(KOGD):
         before = np.array([self.score_one(x) for x in self.sketch.stored])
         self.Q = self.sketch.Q()
         after = np.array([self.phi(x) for x in self.sketch.stored])
-        seen = np.sum(after[slot] ** 2) > 0.01 * self.k(self.sketch.stored[slot], self.sketch.stored[slot])
-        if self.transfer == "paper" and seen:
+        own = self.k(self.sketch.stored[slot], self.sketch.stored[slot])
+        if self.transfer == "paper" and np.sum(after[slot] ** 2) > self.least_share * own:
+            self.line_18 += 1
             self.weights = np.outer(after[slot], before[slot]) / np.sum(after[slot] ** 2)
         else:
             self.weights = np.linalg.lstsq(after, before, rcond=1e-6)[0]

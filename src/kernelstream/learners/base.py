@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kernelstream.errors import ScoreOverflowError
+from kernelstream.kernels import as_kernel
+from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows
 
 __all__ = ["Array", "Learner", "State", "state_error"]
@@ -31,7 +33,7 @@ _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capac
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
 
 
-class Learner(BaseEstimator, ABC):
+class Learner(DefaultParts, ABC):
     """Base of all learners; a learner provides ``initial_arrays``, ``score_rows`` and ``learn_row`` (or ``learn_rows``).
 
     Its constructor has keywords with defaults and stores each under its own name, as scikit-learn wants it. Everything that it
@@ -60,6 +62,8 @@ class Learner(BaseEstimator, ABC):
     bounded: ClassVar[bool] = True
     #: Share of the score that each of two columns gets when a third class appears: 1 for one-vs-rest, 1/2 for margins.
     pair_share: ClassVar[float] = 1.0
+    #: Whether features may have any scale: the learner brings them to a common one itself.
+    scales_itself: ClassVar[bool] = False
     #: How scores become probabilities: "softmax", "logistic", or None if the learner's loss decides (the logistic one does).
     link: ClassVar[str | None] = None
     #: Axis of the features, and of the outputs, in each array that has one; None: seen from ``initial_arrays``.
@@ -142,6 +146,9 @@ class Learner(BaseEstimator, ABC):
         return 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
 
     # ---- what all share ----
+
+    def _default_part(self, name: str) -> BaseEstimator | None:
+        return as_kernel(None) if name == "kernel" and self.__dict__.get(name) is None else None
 
     @property
     def started(self) -> bool:

@@ -160,6 +160,8 @@ class NewtonMixture(CoreLearner):
     True
     """
 
+    scales_itself: ClassVar[bool] = True
+
     pair_share: ClassVar[float] = 0.5
     link: ClassVar[str | None] = "softmax"
 

@@ -26,7 +26,7 @@ from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.nogd import NOGD
 from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
-from kernelstream.validate import check_choice, check_integer
+from kernelstream.validate import check_choice, check_integer, check_number
 
 __all__ = ["SkeGD"]
 
@@ -57,6 +57,8 @@ class SkeGD(NOGD):
             refresh every 50 rounds 18.4 against 23.9 % on a9a (the first 10,000 rows of 5 permutations), 30.8
             against 34.7 % on spambase; ``"paper"`` forgets faster, which pays against an adversary
             (docs/results/skegd.md).
+        least_share: with ``transfer="paper"``, the share of ``k(x_t, x_t)`` that ``|phi(x_t)|^2`` must exceed for
+            line 18 to divide by it; below, ``"lstsq"`` is used. 0 is line 18 to the letter.
         loss: a loss or its name; by default hinge for classification and squared for regression.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
         seed: of the sketch.
@@ -71,10 +73,11 @@ class SkeGD(NOGD):
            known T. Line 14 means those rounds t = 1, 1 + rho, 1 + 2 rho, ... of the stream that come after
            T_0, so rho = 1 refreshes every round;
         4. ``transfer="lstsq"``, the default, also in place of Section 4's w_{T_0 + 1}; and where the map hardly
-           sees x_t, ``|phi(x_t)|^2 <= 0.01 k(x_t, x_t)``, ``"paper"`` does the same: line 18 would divide by
-           nearly nothing (with a narrow kernel scores of 1e5 were seen). Either way wbar_t . phi_{t+1}(x_t)
-           is no longer f_t(x_t); as in line 23 the gradient at a refresh is taken there, at the changed
-           score, while the prediction is f_t(x_t). Directions below 1e-6 of the largest are left out;
+           sees x_t (``least_share``), ``"paper"`` does the same: line 18 would divide by nearly nothing (with a
+           narrow kernel scores of 1e5 were seen), or by nothing where phi(x_t) = 0, even with ``least_share=0``.
+           Either way wbar_t . phi_{t+1}(x_t) is no longer f_t(x_t); as in line 23 the gradient at a refresh is
+           taken there, at the changed score, while the prediction is f_t(x_t). Directions below 1e-6 of the
+           largest are left out;
         5. a row with a ``k(x, x)`` too large for a number is an error while the first B are stored and where it
            would enter the sketch; it is not learnt;
         6. what `IncrementalSketch` lists, but for its phase of ``cycle``: ``solver="exact"``, the default, where
@@ -92,9 +95,6 @@ class SkeGD(NOGD):
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "sketch_stored": 1}
     quadratic = True
 
-    #: Share of ``k(x_t, x_t)`` that the map must hold for line 18 to divide by it.
-    SEEN: ClassVar[float] = 0.01
-
     _sketch: IncrementalSketch
     _rounds: int
 
@@ -111,6 +111,7 @@ class SkeGD(NOGD):
         eta: float = 0.2,
         lam: float = 0.0,
         transfer: str = "lstsq",
+        least_share: float = 0.01,
         loss: Any = None,
         kernel: Any = None,
         seed: int = 0,
@@ -122,6 +123,7 @@ class SkeGD(NOGD):
         self.cycle = cycle
         self.capacity = capacity
         self.transfer = transfer
+        self.least_share = least_share
         self.seed = seed
         self.solver = solver
         super().__init__(budget, rank=rank, eta=eta, lam=lam, loss=loss, kernel=kernel)
@@ -133,6 +135,7 @@ class SkeGD(NOGD):
         self._new_sketch().check()
         check_integer("cycle", self.cycle, low=1)
         check_choice("transfer", self.transfer, ["paper", "lstsq"])
+        check_number("least_share", self.least_share, low=0, high=1)
 
     def _new_sketch(self) -> IncrementalSketch:
         size = max(self.blocks, 3 * self.budget // 4) if self.sketch_size is None else self.sketch_size
@@ -252,7 +255,7 @@ class SkeGD(NOGD):
         features = K @ matrix.T
         if self.transfer == "paper":
             own = self._sketch.stored[slot : slot + 1]
-            if np.sum(features[slot] ** 2) > self.SEEN * self._sketch.kernel_values(own, own)[0, 0]:
+            if np.sum(features[slot] ** 2) > self.least_share * self._sketch.kernel_values(own, own)[0, 0]:
                 features, values = features[slot : slot + 1], values[slot : slot + 1]
         kept = np.linalg.lstsq(features, values, rcond=1e-6)[0]
         self._map(landmarks, matrix.astype(self._dtype), kept.astype(self._dtype))
