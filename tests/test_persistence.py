@@ -303,10 +303,11 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_newer_formats_are_refused():
     def change(record, arrays):
-        record["format"] = 3
+        record["format"] = persistence.FORMAT + 1
 
-    assert "its format is 3, this version of kernelstream reads 1 to 2: upgrade" in refusal(
-        edited(trained(), change)
+    assert (
+        f"its format is {persistence.FORMAT + 1}, this version of kernelstream reads 1 to {persistence.FORMAT}: upgrade"
+        in refusal(edited(trained(), change))
     )
 
 
