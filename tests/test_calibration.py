@@ -39,7 +39,7 @@ def slow_reaches(scores, coverages):
         out.append(row)
         if m:
             within = np.array([score <= at(level) for level in levels])
-            levels = np.clip(levels + 0.005 * 4 * NOMINAL * (1 - NOMINAL) * (NOMINAL - within), 0, 1)
+            levels = np.clip(levels + 0.01 * 4 * NOMINAL * (1 - NOMINAL) * (NOMINAL - within), 0, 1)
         past.append(score)
     return np.array(out)
 

@@ -13,7 +13,7 @@
 namespace KS_MODULE {
 
 struct Calibration {
-  static constexpr double kPace = 0.005, kLargest = 1e300;
+  static constexpr double kPace = 0.01, kLargest = 1e300;
 
   double *ring, *sorted;                       // the last scores, by round and by size
   int64_t size, count;                         // scores at most; scores so far

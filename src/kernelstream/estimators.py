@@ -358,7 +358,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             if order is not None:
                 rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            _named(order, lambda: self._run(rows, targets, weights)[0])
+            _named(order, lambda: self._run(rows, targets, weights, as_set=self.shuffle)[0])
             self._calibration.settle()
         return self
 
@@ -438,10 +438,11 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
         self._calibration = Calibration()
 
     def _run(
-        self, rows: Any, targets: Array, weights: Array | None, coverages: ArrayLike = ()
+        self, rows: Any, targets: Array, weights: Array | None, coverages: ArrayLike = (), as_set: bool = False
     ) -> tuple[Array, Array]:
         """Predict then learn; the values before, and how far intervals of some coverages reached."""
-        scores = self.learner_.run(rows, targets, weights)[:, 0]
+        learn = self.learner_.learn_set if as_set else self.learner_.run
+        scores = learn(rows, targets, weights)[:, 0]
         scales = self.learner_.take_scales()
         reaches = self._calibration.learn(targets - scores, scales, coverages, weights)
         return scores, reaches if scales is None else reaches * scales[:, None]
@@ -481,7 +482,7 @@ def _taken_weights(weights: Array | None, order: Array) -> Array | None:
     return None if weights is None else weights[order]
 
 
-def _named(order: Array | None, run: Callable[[], Array]) -> None:
+def _named(order: Array | None, run: Callable[[], object]) -> None:
     """Run; an error that names a row names it by its place in what the caller gave."""
     try:
         run()
@@ -561,7 +562,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             if order is not None:
                 rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            _named(order, lambda: self._run(rows, codes, weights))
+            learn = self.learner_.learn_set if self.shuffle else self.learner_.run
+            targets = targets_of(codes, len(classes))
+            _named(order, lambda: learn(rows, targets, weights))
         return self
 
     def partial_fit(

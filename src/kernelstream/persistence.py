@@ -43,7 +43,7 @@ Record = dict[str, Any]
 FORMAT = 3
 """The format written. A file of a higher one is refused; lower ones are read.
 
-2: the names in NewtonMixture's state. 3: its log of events, the calibration of a regression.
+2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression.
 """
 
 MAX_BYTES = 1 << 33

@@ -271,6 +271,10 @@ class Learner(DefaultParts, ABC):
         self._run(rows, np.ascontiguousarray(targets, np.float64), sample_weight, scores)
         return scores
 
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
+        """Learn rows of a data set, whose order means nothing; nothing was learnt before. Most learners do as in ``run``."""
+        return Learner.run(self, rows, targets, sample_weight)
+
     def score_with_scales(self, rows: Any) -> tuple[Array, Array | None]:
         """Scores, and in a regression how far each target may be, up to a factor; None: equally far everywhere."""
         return self.score(rows), None
