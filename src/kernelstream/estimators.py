@@ -27,6 +27,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernelstream.calibration import ONE_DEVIATION, Calibration, check_coverage
+from kernelstream.class_weights import (
+    ClassWeight,
+    Counts,
+    balanced_weights,
+    check_class_weight,
+    given_weights,
+)
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.explanations import Event, Neighbours
 from kernelstream.labels import (
@@ -438,7 +445,12 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
         self._calibration = Calibration()
 
     def _run(
-        self, rows: Any, targets: Array, weights: Array | None, coverages: ArrayLike = (), as_set: bool = False
+        self,
+        rows: Any,
+        targets: Array,
+        weights: Array | None,
+        coverages: ArrayLike = (),
+        as_set: bool = False,
     ) -> tuple[Array, Array]:
         """Predict then learn; the values before, and how far intervals of some coverages reached."""
         learn = self.learner_.learn_set if as_set else self.learner_.run
@@ -528,6 +540,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
             do so themselves, as the default does.
 
+        class_weight: what the weights of a class's rows are multiplied with: a dictionary from labels to weights (1 for those
+            it does not name), or "balanced": the more, the rarer the class is among the rows of ``fit``, or among those of a
+            stream so far (``kernelstream.class_weights``).
+
     Attributes:
         classes_: the classes known, sorted. learner_: the learner at work. n_features_in_, feature_names_in_: as in
         scikit-learn. nbytes_: bytes of state.
@@ -541,6 +557,19 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
     """
 
     classes_: Array
+    _class_counts: Counts  # of rows learnt, if weights are to be balanced
+
+    def __init__(
+        self,
+        learner: Learner | str | None = None,
+        *,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        scale: Scale = False,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale)
+        self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -557,6 +586,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             weights = self._weights(sample_weight, rows, some=True)
             classes, codes = np.unique(labels, return_inverse=True)
             self._start(rows, outputs_of(len(classes)), regression=False)
+            weights = self._class_weighted(labels, weights, stream=False)
             self.classes_, self._open = classes, False
             order = self._order(rows.n, weights)
             if order is not None:
@@ -629,6 +659,22 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         )
         return labels_of_codes(self.classes_, codes.ravel()).reshape(targets.shape)
 
+    def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
+        check_class_weight(self.class_weight)
+        super()._start(rows, outputs, regression=regression)
+        self._class_counts = {}
+
+    def _class_weighted(self, labels: Array, weights: Array | None, *, stream: bool) -> Array | None:
+        """The rows' weights times those of their classes, which are counted."""
+        check_class_weight(self.class_weight)
+        if self.class_weight is None:
+            return weights
+        if isinstance(self.class_weight, str):
+            counts = self.__dict__.get("_class_counts", {})
+            weights, self._class_counts = balanced_weights(counts, labels, weights, stream=stream)
+            return weights
+        return given_weights(self.class_weight, labels, weights)
+
     # ---- labels ----
 
     def _known_labels(self, y: Any, rows: Any) -> tuple[Array, Array] | None:
@@ -668,6 +714,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             known, is_open = self._known_classes(classes, new, labels)
             if codes is not None:
                 transaction.keep(self.learner_, rows.n)
+                weights = self._class_weighted(labels, weights, stream=True)
                 scores = self._run(self._rows_to_learn(rows, weights), codes, weights)
                 return scores, codes_of_scores(scores, len(known))
             first_rows = self._first_rows(labels, known, is_open)
@@ -676,6 +723,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
                 self.classes_, self._open = known, is_open
             else:
                 transaction.keep(self.learner_, None if first_rows else rows.n)
+            weights = self._class_weighted(labels, weights, stream=True)
             rows = self._rows_to_learn(rows, weights)
             return self._run_with_new_classes(rows, labels, weights, first_rows)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Event", "EventLog", "Neighbours"]
+__all__ = ["Event", "EventLog", "Neighbours", "event_lines"]
 
 Array = NDArray[Any]
 
@@ -60,6 +60,23 @@ class Event(NamedTuple):
             "more_rows": f"{self.figure:,.0f} rows since the change at round {self.since:,}",
         }
         return f"round {self.round:,}: {self.rebuilt} memory rebuilt, {reasons[self.why]}"
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it, with the sentence as its ``text``."""
+        return self._asdict() | {"text": str(self)}
+
+
+def event_lines(events: list[Event], most: int = 5) -> str:
+    """The last events for a terminal, one per line.
+
+    >>> print(event_lines([Event(900, "recent", "uncovered", 0.7, 100)]))
+    the drift log, 1 event:
+      round 900: recent memory rebuilt, its landmarks no longer cover the rows (coverage 0.70 of what it was)
+    """
+    title = f"the drift log, {len(events)} event{'s'[: len(events) != 1]}"
+    if len(events) > most:
+        title += f", the last {most}"
+    return "\n".join([f"{title}:", *(f"  {event}" for event in events[-most:])])
 
 
 class EventLog:

@@ -15,6 +15,7 @@ import numbers
 import os
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import kernels, losses
 from kernelstream.calibration import Calibration
+from kernelstream.class_weights import ClassWeight, Counts, check_class_weight
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.files import write_atomically
@@ -115,7 +117,11 @@ def describe(path: str | os.PathLike[str]) -> Record:
     data = _read(path, MAX_BYTES)
     model, record, arrays = _unpacked(data, os.fspath(path), MAX_BYTES)
     shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
-    return record | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
+    return (
+        record
+        | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
+        | {"events": [event.record() for event in model.events_]}
+    )
 
 
 def pack(model: Model, note: Any = None) -> bytes:
@@ -148,6 +154,8 @@ def pack(model: Model, note: Any = None) -> bytes:
     if isinstance(model, KernelClassifier):
         record["classes"] = _encode_classes(model.classes_)
         record["open"] = model._open
+        record["class_weight"] = _encode_class_weight(model.class_weight)
+        record["class_counts"] = _encode_pairs(model._class_counts)
     if "_shuffled" in model.__dict__:
         record["shuffled"] = list(model._shuffled)
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
@@ -359,6 +367,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     if isinstance(model, KernelClassifier):
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True
+        model.class_weight = _decode_class_weight(record.get("class_weight"))
+        model._class_counts = _decode_counts(record.get("class_counts", []), classes)
     return model
 
 
@@ -463,6 +473,32 @@ def _encode_fit(model: Model) -> Record:
     if not isinstance(given["random_state"], numbers.Integral | None):
         del given["random_state"]
     return {key: _encode(value, key) for key, value in given.items()}
+
+
+def _encode_class_weight(class_weight: ClassWeight) -> Any:
+    return (
+        class_weight if class_weight is None or isinstance(class_weight, str) else _encode_pairs(class_weight)
+    )
+
+
+def _encode_pairs(of_labels: Mapping[Any, Any]) -> list[Any]:
+    """What belongs to each label, as pairs: a key of a JSON object could only be a string."""
+    return [[_encode(label, "a label"), _encode(value, "its weight")] for label, value in of_labels.items()]
+
+
+def _decode_class_weight(pairs: Any) -> ClassWeight:
+    class_weight = dict(pairs) if isinstance(pairs, list) else pairs
+    check_class_weight(class_weight)
+    known: ClassWeight = class_weight
+    return known
+
+
+def _decode_counts(pairs: list[Any], classes: NDArray[Any]) -> Counts:
+    counts = dict(pairs)
+    known = set(classes.tolist())
+    if not all(type(n) is int and n >= 0 and label in known for label, n in counts.items()):
+        raise ModelFileError("its counts of classes are not those of its classes")
+    return counts
 
 
 def _encode_classes(classes: NDArray[Any]) -> Record:

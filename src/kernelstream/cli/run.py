@@ -48,6 +48,11 @@ examples:
 )
 @settings_option
 @click.option(
+    "--class-weight",
+    metavar="WEIGHTS",
+    help="`balanced`: rare classes weigh more; or weights of labels, such as `yes=5,no=1`.",
+)
+@click.option(
     "--save", metavar="MODEL", shell_complete=paths, help="Write the model to this file at the end."
 )
 @click.option(
@@ -70,6 +75,7 @@ def run(
     sources: tuple[str, ...],
     learner: str | None,
     settings: tuple[tuple[str, Any], ...],
+    class_weight: str | None,
     save: str | None,
     predictions: str | None,
     checkpoint: str | None,
@@ -91,6 +97,7 @@ def run(
     from kernelstream.cli.models import estimator_of, learner_of
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
     from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
+    from kernelstream.explanations import event_lines
     from kernelstream.metrics import WINDOW
     from kernelstream.persistence import save as save_model
     from kernelstream.runner import EVERY, MAX_CLASSES, Run
@@ -119,6 +126,7 @@ def run(
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
         "predictions": predictions,
+        **({} if class_weight is None else {"class_weight": class_weight}),
         **{key: value for key, value in options.items() if key not in _CHANGEABLE},
     }
     with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
@@ -131,7 +139,7 @@ def run(
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
-            estimator_of(task, algorithm),
+            estimator_of(task, algorithm, class_weight),
             lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
             predictions=predictions,
             checkpoint=checkpoint,
@@ -162,7 +170,9 @@ def run(
         record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
     if outcome.rows_before:
         record["rows_learnt_before"] = outcome.rows_before
+    events = outcome.model.events_
     if as_json:
+        record["events"] = [event.record() for event in events]
         record |= result.evaluation.record() if result.evaluation else {}
         print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
         return 130 if outcome.interrupted else 0
@@ -173,6 +183,8 @@ def run(
         print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
+    if events:
+        print(event_lines(events))
     if outcome.rows_before:
         done = "this run had finished before" if not rows and not outcome.interrupted else "went on"
         print(f"{done}: {outcome.rows_before:,} rows came from the checkpoint in {checkpoint}")
