@@ -11,24 +11,37 @@ from kernelstream.cli.arguments import UsageError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
 from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
+from kernelstream.scaling import Scale
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "class_weight_of", "estimator_of", "learner_class", "learner_of", "pick"]
+__all__ = [
+    "Estimator",
+    "class_weight_of",
+    "estimator_of",
+    "learner_class",
+    "learner_of",
+    "learnt_model",
+    "pick",
+    "scaling_text",
+]
 
 Estimator = KernelClassifier | KernelRegressor
 
 
-def estimator_of(task: str, learner: Learner, class_weight: str | None = None) -> Estimator:
-    """A new estimator for a task.
+def estimator_of(
+    task: str, learner: Learner, scale: bool | None = None, class_weight: str | None = None
+) -> Estimator:
+    """A new estimator for a task. Without a word about scaling, it is done for learners that do not scale by themselves.
 
     >>> estimator_of("regression", default_learner())
-    KernelRegressor(learner=NewtonMixture())
+    KernelRegressor(learner=NewtonMixture(), scale='auto')
     """
+    scaled: Scale = "auto" if scale is None else scale
     if task == "regression":
         if class_weight is not None:
             raise UsageError("--class-weight is for classification, and this is a regression")
-        return KernelRegressor(learner)
-    return KernelClassifier(learner, class_weight=class_weight_of(class_weight))
+        return KernelRegressor(learner, scale=scaled)
+    return KernelClassifier(learner, scale=scaled, class_weight=class_weight_of(class_weight))
 
 
 def class_weight_of(text: str | None) -> ClassWeight:
@@ -60,6 +73,28 @@ def class_weight_of(text: str | None) -> ClassWeight:
     return weights
 
 
+def scaling_text(models: Iterable[tuple[str, Estimator]]) -> str:
+    """Which of some models have their inputs scaled, in words.
+
+    >>> scaling_text([("NOGD", estimator_of("regression", learner_of("NOGD", [], 0)))])
+    'inputs brought to a common scale, online (--no-scale leaves them as they are): NOGD'
+    """
+    scaled: list[str] = []
+    own: list[str] = []
+    not_scaled: list[str] = []
+    for name, model in models:
+        itself = isinstance(model.learner, Learner) and model.learner.scales_itself
+        (
+            scaled if model.scale is True or (model.scale and not itself) else own if itself else not_scaled
+        ).append(name)
+    parts = (
+        ("inputs brought to a common scale, online (--no-scale leaves them as they are)", scaled),
+        ("scaled by the learner itself", own),
+        ("inputs as they are", not_scaled),
+    )
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
+
+
 def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int) -> Learner:
     """The learner of this name (None: the default) with its hyper-parameters set.
 
@@ -81,6 +116,20 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
         learner.set_params(**{key: _object_of(key, value)})
     learner.check()
     return learner
+
+
+def learnt_model(path: str) -> tuple[Estimator, dict[str, Any]]:
+    """A model from its file, and the arguments of `read` that make features of rows as it learnt them."""
+    from kernelstream.persistence import load_noted
+
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
+    model, note = load_noted(path)
+    note = note if isinstance(note, dict) else {}
+    encoding = note.get("encoding")
+    if hasattr(model, "encoder_"):  # the source makes the features, and the model gets those
+        encoding = model.encoder_.description
+        model.set_columns(None)
+    return model, (note.get("options") or {}) | ({"encoding": encoding} if encoding else {})
 
 
 def learner_class(name: str) -> type[Learner]:
