@@ -820,7 +820,7 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
     for change in bad:
         with pytest.raises(ValueError, match=r"state|range|shape"):
             learner.restore(good | change)
-    for name in good.keys() - {"ordered"}:  # without that it is a state of format 2
+    for name in good.keys() - ({"ordered"} if d == 40 else set()):  # without that it is a state of format 2
         with pytest.raises(ValueError, match="state"):
             learner.restore({k: v for k, v in good.items() if k != name})
     for name, array in learner.state().items():
