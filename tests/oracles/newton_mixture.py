@@ -730,7 +730,9 @@ class NewtonMixture(Learner):
             at = int(np.argmin([abs(math.log(gamma / used)) for gamma in tried]))
             tried = tried[max(0, at - 1) : at + 2]
         losses = [
-            self.trial(kept[-256:], Memory(centre, scale, varying, landmarks, gamma), n <= self.budget)
+            self.trial(
+                kept[-256:], Memory(centre, scale, varying, landmarks, gamma), n <= min(256, self.budget)
+            )
             * (1 + 0.03 * abs(math.log(gamma / unit, 4)))
             for gamma in (tried if n >= 16 else [])
         ]

@@ -365,7 +365,7 @@ class NewtonMixture(CoreLearner):
             inputs = late + soft_clip(-centre * scale)
             rows = Trial(
                 cdist(late, landmarks, "sqeuclidean"),
-                None if n <= len(landmarks) else square,
+                None if n <= min(TRIAL, len(landmarks)) else square,
                 inputs @ inputs.T,
                 varying,
                 targets[-TRIAL:],
