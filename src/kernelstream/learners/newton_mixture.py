@@ -248,7 +248,7 @@ class NewtonMixture(CoreLearner):
 
     def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Predict then learn, row by row; the scores made before each row was learnt. After `learn_set` a stream begins."""
-        if not self._core.ordered:
+        if not self._core.ordered and not self._core.held:  # held, it goes on as it is
             self._core.learn_stream()
             self._rebuild_due()
         return super().run(rows, targets, sample_weight)
