@@ -164,7 +164,7 @@ def kernel_machine(model, x, k=24):
             return (1 + unit * d) * np.exp(-unit * d)
 
         apart = np.sqrt(((kept[order][:, None] - kept[order][None]) ** 2).sum(axis=2))
-        K = matern(apart) + 0.1 * np.eye(len(order))
+        K = matern(apart) + 0.03 * np.eye(len(order))
         right = matern(distance)
         a = np.linalg.solve(K, right)
         found.append((rounds[order], distance / 512, a, 1 - right @ np.linalg.solve(K, right), right, order))
@@ -186,7 +186,7 @@ def test_neighbours_and_scales_against_brute_force():
         np.testing.assert_allclose(near.targets[i], y[rounds], rtol=1e-5, atol=1e-6)
         left = state["local_residuals"][order, 0].astype(float)
         here = np.sqrt((4 * usual**2 + right @ left**2) / (4 + right.sum()))
-        assert scales[i] == pytest.approx(np.sqrt(usual * here * (0.1 + variance)) * spread, rel=1e-8)
+        assert scales[i] == pytest.approx(np.sqrt(usual * here * (0.03 + variance)) * spread, rel=1e-8)
 
 
 def test_neighbours_are_named_by_their_place_in_the_data(tmp_path):
