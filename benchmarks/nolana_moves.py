@@ -3,7 +3,7 @@
     KERNELSTREAM_DATA=... python benchmarks/nolana_moves.py [--against PYTHON]
 
 A move is the kernel column, the eigenpairs and the map; "with Eq. 12" is all that NOLANA does at one. Least of 60 moves, in
-microseconds of processor time. `--against` runs the same with another interpreter (an older version of the package), in turns with this one.
+microseconds of processor time. `--against` runs the same with another interpreter (an older version of the package), in turns.
 """
 
 from __future__ import annotations
