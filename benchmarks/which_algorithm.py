@@ -3,8 +3,8 @@
     KERNELSTREAM_DATA=... python benchmarks/which_algorithm.py [--markdown docs/results/which_algorithm.md] [--only NAME ...]
 
 B = 100 points (Fourier features: 400), standardised features, the median bandwidth, 1,500 rows of each stream. Each learner
-twice: with its defaults, and with the best of three steps (`eta`, `C` or `lam`; the default times 1/5, 1, 5), chosen on a stream of
-another seed (but for KONS and SketchedKONS, which are slow).
+twice: with its defaults, and with the best of three steps (`eta`, `C` or `lam`; the default times 1/5, 1, 5), chosen on a stream
+of another seed (but for KONS and SketchedKONS, which are slow).
 Mistakes in %, for regression the root mean square error in % of the target's deviation; the mean of two seeds.
 """
 
