@@ -98,9 +98,9 @@ def explained(summary: Summary) -> str:
     notes = [entry.explanation for entry in entries if entry.explanation]
     known = sum("not explained" not in note.lower() for note in notes)
     return (
-        f"{len(notes)} figures are beyond three standard errors when all rounds count. For {known} of them the notes below say "
-        f"what they come from; for {len(notes) - known} this is not known. [Settings that the papers do not give](../verdicts.md) has "
-        "the runs behind many of the notes."
+        f"{len(notes)} figures are beyond three standard errors when all rounds count. For {known} of them the notes below "
+        f"say what they come from; for {len(notes) - known} this is not known. "
+        "[Settings that the papers do not give](../verdicts.md) has the runs behind many of the notes."
     )
 
 

@@ -31,7 +31,7 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
-  static constexpr double kLocalShare = 0.1;
+  static constexpr double kLocalShare = 0.3;
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -58,6 +58,7 @@ template <class T> class Mixture {
   int64_t learnt = 0;                          // rows
   int64_t lasting_age = 0, recent_age = 0;     // rows since the memory began
   int64_t cusum_age = 0;                       // rows since the CUSUM was 0
+  int64_t ordered = 1;                         // 0: the rows learnt are a set, whose order means nothing; see `learn_set`
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
   bool relevance_due = false;                  // the features' relevances are to be estimated again
@@ -91,11 +92,7 @@ template <class T> class Mixture {
     if (wide) diagonal = Diagonal(set.width, set.outputs);
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
-    if (!window.size) {
-      std::vector<bool> included(size_t(aggregate.candidates()), true);
-      included[Expert::window] = false;
-      aggregate.only(included);
-    }
+    aggregate.only(included());
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
     local_z_.resize(size_t(LocalExpert::count * classes()));
@@ -119,6 +116,27 @@ template <class T> class Mixture {
     }
   }
 
+  // Before anything was learnt: the rows to come are a set. Nothing looks at their order: the experts and stacks that forget or
+  // follow (recent, window, labels, forgetting_stack) take no part, and no memory begins again because the rows changed.
+  void learn_set() {
+    ordered = 0;
+    aggregate.only(included());
+    local_aggregate.only(included_locally());
+  }
+  // From now on the rows are a stream: what takes no part in a set begins, the recent memory with the rows kept.
+  void learn_stream() {
+    ordered = 1;
+    memories[MemoryKind::recent].landmarks.kernel.gamma = memories[MemoryKind::lasting].landmarks.kernel.gamma;  // a first guess
+    aggregate.admit(included());
+    local_aggregate.admit(included_locally());
+    if (learnt) due.add({MemoryKind::recent});
+  }
+  // After `ordered` was read: the candidates that take part.
+  void settle_candidates() {
+    aggregate.include(included());
+    local_aggregate.include(included_locally());
+  }
+
   int64_t slots() const { return memories[0].slots(); }  // kernel features, padded
 
   size_t nbytes() const {
@@ -133,7 +151,7 @@ template <class T> class Mixture {
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; i += kBlock) {
       int64_t n = std::min(kBlock, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
+      measure(rows, i, n, used());
       for (int64_t r = 0; r < n; ++r) forecast(r, out + (i + r) * set.outputs);
     }
   }
@@ -142,8 +160,8 @@ template <class T> class Mixture {
     why = Stop::done;
     for (int64_t i = from; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
-      prepare(n, ExpertSet::all());
+      measure(rows, i, n, used());
+      prepare(n, experts());
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
@@ -160,7 +178,7 @@ template <class T> class Mixture {
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, weight, ExpertSet::all());
+        learn(r, y, weight, experts());
         if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
@@ -304,6 +322,20 @@ template <class T> class Mixture {
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
+  ExpertSet experts() const { return ordered ? ExpertSet::all() : ExpertSet{Expert::lasting, Expert::least_squares, Expert::linear}; }
+  MemorySet used() const { return ordered ? MemorySet::all() : MemorySet{MemoryKind::lasting}; }
+  std::vector<bool> included() const {
+    std::vector<bool> all(size_t(aggregate.candidates()), true);
+    all[Expert::window] = window.size > 0;
+    for (int k = 0; k < aggregate.candidates(); ++k)
+      if (!ordered && (k < Expert::count ? !experts().has(k) : k > Expert::count)) all[size_t(k)] = false;
+    return all;
+  }
+  std::vector<bool> included_locally() const {
+    std::vector<bool> all(size_t(local_aggregate.candidates()), true);
+    if (!ordered) all.back() = false;
+    return all;
+  }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
   bool finite(const double* f) const {
@@ -351,7 +383,8 @@ template <class T> class Mixture {
   }
 
   void forecast(int64_t r, double* out) {
-    consult(r, ExpertSet::all());
+    if (!ordered) std::fill(raw_.begin(), raw_.end(), 0.0);
+    consult(r, experts());
     int64_t C = classes();
     for (int e = 0; e < Expert::labels; ++e)
       for (int64_t c = 0; c < C; ++c) {
@@ -380,17 +413,23 @@ template <class T> class Mixture {
     local.look(scaled_[MemoryKind::lasting], r);
     if (local.near.empty()) return p;
     local.solve();
-    double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
+    local.smooth();
+    double* z = local_z_.data();
     int64_t C = classes();
     for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
-    local.forecast(f);
-    local.forecast_residual(g);
-    double *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
-    for (int64_t c = 0; c < C; ++c) {
-      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-      neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
-      corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
-    }
+    double *f = local_raw_.data(), *g = f + set.outputs;
+    auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {
+      double *score = z + of_targets * C, *corrected = z + of_residuals * C;
+      for (int64_t c = 0; c < C; ++c) {
+        double s = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+        score[c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+        corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+      }
+    };
+    local.forecast(local.near, local.coefficients(), f, g);
+    see(LocalExpert::neighbours, LocalExpert::corrected);
+    local.forecast(local.around, local.smooth_coefficients(), f, g);
+    see(LocalExpert::smoothed, LocalExpert::smoothed_corrected);
     return local_aggregate.forecast(z);
   }
 
@@ -448,8 +487,9 @@ template <class T> class Mixture {
   // The round's forecasts: what the aggregation, the labels expert and the CUSUM learn from them.
   void learn_aggregation(double y, double weight) {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
-    double behind = aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
+    double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
+    if (!ordered) return;
     if (set.regression)
       labels.last_target = y;
     else
@@ -462,12 +502,20 @@ template <class T> class Mixture {
   // begins again where that began; the recent one because its landmarks no longer cover the rows.
   void check_memories(int64_t r) {
     ++lasting_age;
-    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
+    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? used() : MemorySet{MemoryKind::lasting});
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
       if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
     relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
+    if (ordered) check_coverage(r);
+    if (!held) return;
+    wanted |= !due.empty();
+    due = {};
+    relevance_due = false;
+  }
+
+  void check_coverage(int64_t r) {
     const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
     double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)
@@ -475,10 +523,6 @@ template <class T> class Mixture {
     else
       coverage += (covered - coverage) / double(set.budget);
     if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
-    if (!held) return;
-    wanted |= !due.empty();
-    due = {};
-    relevance_due = false;
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];

@@ -39,8 +39,8 @@ Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 2
-"""The format written. A file of a higher one is refused; lower ones are read. 2: the names in NewtonMixture's state."""
+FORMAT = 3
+"""The format written. A file of a higher one is refused; lower ones are read. 2, 3: NewtonMixture's state."""
 
 MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""

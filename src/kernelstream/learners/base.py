@@ -271,6 +271,10 @@ class Learner(DefaultParts, ABC):
         self._run(rows, np.ascontiguousarray(targets, np.float64), sample_weight, scores)
         return scores
 
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> None:
+        """Learn rows of a data set, whose order means nothing; nothing was learnt before. Most learners do as in ``run``."""
+        Learner.run(self, rows, targets, sample_weight)
+
     def state(self) -> State:
         """Everything learnt, as arrays; ``restore`` takes it back."""
         shape = np.array([self._width, self._outputs, self._regression, self._dtype.itemsize], np.int64)

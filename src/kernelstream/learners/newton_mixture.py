@@ -87,6 +87,8 @@ MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
+#: Local experts in model files of format 2.
+FORMAT_2_LOCAL = 3
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -131,9 +133,13 @@ FORMAT_1_NAMES = {
 
 
 class Trial(NamedTuple):
-    """Rows on which bandwidths are tried: their squared distances, their products, how many features vary, and so on."""
+    """Rows on which bandwidths are tried: squared distances to and of the landmarks, products, features that vary, and so on.
+
+    Where the landmarks are the rows themselves (``landmarks`` is None) their Nystrom map is their kernel.
+    """
 
     squares: Array
+    landmarks: Array | None
     products: Array
     varying: float
     targets: Array
@@ -240,18 +246,23 @@ class NewtonMixture(CoreLearner):
             local=self._local_rows(self._width, self._outputs),
         )
 
+    def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
+        """Predict then learn, row by row; the scores made before each row was learnt. After `learn_set` a stream begins."""
+        if not self._core.ordered and not self._core.held:  # held, it goes on as it is
+            self._core.learn_stream()
+            self._rebuild_due()
+        return super().run(rows, targets, sample_weight)
+
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> None:
+        """Learn rows whose order means nothing: no expert that forgets, or looks at what came last, takes part."""
+        self._core.learn_set()
+        super().learn_set(rows, targets, sample_weight)
+
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
             at = self._finished(self._core.run(rows, at, targets, weights, scores))
-            due = self._core.due
-            if len(due) == len(self._core.MEMORIES) and self._regression:
-                self._standardise()
-            if due:
-                self._rebuild(due)
-            if self._core.relevance_due:
-                with one_thread():
-                    self._estimate_relevance()
+            self._rebuild_due()
 
     # ---- merging ----
 
@@ -305,6 +316,16 @@ class NewtonMixture(CoreLearner):
 
     # ---- rebuilding a memory ----
 
+    def _rebuild_due(self) -> None:
+        due, memories = self._core.due, self._core.MEMORIES
+        if self._regression and due and len(due) == (len(memories) if self._core.ordered else 1):
+            self._standardise()
+        if due:
+            self._rebuild(due)
+        if self._core.relevance_due:
+            with one_thread():
+                self._estimate_relevance()
+
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
         kept, targets, _ = self._core.kept(self._core.lasting_age)
@@ -343,7 +364,8 @@ class NewtonMixture(CoreLearner):
             late = z[-TRIAL:]
             inputs = late + soft_clip(-centre * scale)
             rows = Trial(
-                cdist(late, late, "sqeuclidean"),
+                cdist(late, landmarks, "sqeuclidean"),
+                None if n <= min(TRIAL, len(landmarks)) else square,
                 inputs @ inputs.T,
                 varying,
                 targets[-TRIAL:],
@@ -364,8 +386,9 @@ class NewtonMixture(CoreLearner):
     def _trial(self, rows: Trial, gammas: Array) -> Array:
         """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
 
-        The regression has the kernel, the constant and the linear part of the lasting expert with their priors. The error of
-        row i given those before is ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
+        The regression has the Nystrom map, the constant and the linear part of the lasting expert with their priors: with all
+        rows as landmarks shorter bandwidths would be chosen than the map can follow. The error of row i given those before is
+        ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
         """
         targets, weights = rows.targets, rows.weights * self._core.weight_unit
         if self._regression:
@@ -378,11 +401,18 @@ class NewtonMixture(CoreLearner):
         rest = linear_prior / rows.varying * rows.products + 1 + np.diag(1 / weights)
         first, losses = len(y) // 4, []
         kernel = np.exp(-gammas[0] * rows.squares)
-        for place in range(len(gammas)):
+        for place, gamma in enumerate(gammas):
             if place:  # the next bandwidth is four times as large
                 kernel *= kernel
                 kernel *= kernel
-            factor = cholesky(prior * kernel + rest, lower=True, overwrite_a=True, check_finite=False)
+            mapped = kernel
+            if rows.landmarks is not None:
+                whitening = np.linalg.cholesky(
+                    np.exp(-gamma * rows.landmarks) + JITTER * np.eye(len(rows.landmarks))
+                )
+                features = solve_triangular(whitening, kernel.T, lower=True, check_finite=False)
+                mapped = features.T @ features
+            factor = cholesky(prior * mapped + rest, lower=True, overwrite_a=True, check_finite=False)
             errors = solve_triangular(factor, y, lower=True, check_finite=False) * np.diag(factor)[:, None]
             losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
         return np.array(losses)
@@ -421,6 +451,8 @@ class NewtonMixture(CoreLearner):
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "learnt" in state and "ordered" not in state:
+            return self._from_format_2(state)
         if "numbers" not in state or "counters" not in state:
             return state
         arrays = dict(state)
@@ -442,8 +474,36 @@ class NewtonMixture(CoreLearner):
             "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
             "first_errors": np.zeros(FIRST_ERRORS),
             "outliers": none,
+            "ordered": np.ones(1, np.int64),
         }
         return self._empty_local(upgraded) | upgraded
+
+    def _from_format_2(self, state: State) -> State:
+        """Streams only, and fewer local experts: the new ones have nothing of the shares and of the stacks yet."""
+        before, n = state.get("local_shares"), FORMAT_2_LOCAL
+        upgraded = {**state, "ordered": np.ones(1, np.int64)}
+        if before is None:
+            return upgraded
+        shapes = {
+            "local_shares": (n + 2,),
+            "local_stack_weights": (2 * n,),
+            "local_stack_covariances": (2 * n * n,),
+        }
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
+            raise state_error()
+        fresh = self._empty_local(state)
+        shares = np.zeros(len(fresh["local_shares"]))
+        shares[:n], shares[-2:] = before[:n], before[n:]
+        experts = len(shares) - 2
+        weights = np.zeros((2, experts))
+        weights[:, :n] = state["local_stack_weights"].reshape(2, n)
+        covariances = fresh["local_stack_covariances"].reshape(2, experts, experts).copy()
+        covariances[:, :n, :n] = state["local_stack_covariances"].reshape(2, n, n)
+        return upgraded | {
+            "local_shares": shares,
+            "local_stack_weights": weights.ravel(),
+            "local_stack_covariances": covariances.ravel(),
+        }
 
     def _empty_local(self, state: State) -> State:
         """The arrays of an empty local memory, which an older state lacks."""
@@ -475,7 +535,7 @@ class NewtonMixture(CoreLearner):
 
     def _restart(self) -> None:
         """Both memories anew from the rows kept: the experts' features are others now."""
-        self._rebuild(list(self._core.MEMORIES))
+        self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])
 
 
 def without_outliers(rows: Array, targets: Array) -> Array:
