@@ -138,7 +138,8 @@ class Source:
         """
         if self._reader is None or isinstance(self._reader, NamedReader):
             return None
-        return {"format": self._format, "state": self._reader.state()}
+        state = self._reader.state()
+        return {"format": self._format, "state": state} if "version" not in state else _description(state)
 
     @property
     def position(self) -> dict[str, Any]:
@@ -205,11 +206,14 @@ class Source:
         if self._resume is not None and self._resume["reader"] is not None:
             reader.restore(self._resume["reader"])
         elif self._encoding is not None:
-            if self._encoding.get("format") != file_format:
-                raise ValueError(
-                    f"the model learnt from {self._encoding.get('format')}, and this is {file_format}"
+            if (file_format == "libsvm") != (self._encoding.get("format") == "libsvm"):
+                what = (
+                    "has columns with names"
+                    if file_format == "libsvm"
+                    else "learnt LIBSVM rows, which have no names"
                 )
-            reader.restore(self._encoding["state"])
+                raise ValueError(f"the model {what}, and this is {file_format}")
+            reader.restore(self._encoding.get("state", self._encoding))
 
     def _counted(self, rows: Iterator[Chunk]) -> Iterator[Chunk]:
         options = self._options
@@ -221,6 +225,11 @@ class Source:
                 options.left -= n
             if n:
                 yield part
+
+
+def _description(state: dict[str, Any]) -> dict[str, Any]:
+    """How rows become features, without what only the file at hand has."""
+    return {key: value for key, value in state.items() if key != "order"}
 
 
 def _same_file(place: Place, before: Sequence[int] | None) -> bool:
