@@ -150,7 +150,7 @@ class Features:
         """Add the features that these rows need."""
         self.begin()
         if self.columns.open:
-            self._meet_entries(*_entries(values, self.columns))
+            self.meet_rows(*_entries(values, self.columns))
             return
         for place, name in enumerate(self.columns.times):
             if name not in self.origins:
@@ -213,7 +213,7 @@ class Features:
         labels = self._options.labels(values.labels) if values.labels is not None else None
         n = len(values.numbers)
         if columns.open:
-            return Chunk(self._encode_entries(n, *_entries(values, columns)), labels)
+            return Chunk(self.encode_rows(n, *_entries(values, columns)), labels)
         missing = np.isnan(values.numbers)
         numbers = np.where(missing, 0.0, values.numbers) if missing.any() else values.numbers
         marks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # rows and features that are 1
@@ -305,9 +305,10 @@ class Features:
 
     # ---- rows whose names come and go ----
 
-    def _meet_entries(
+    def meet_rows(
         self, rows: NDArray[np.int64], codes: NDArray[Any], entries: Sequence[tuple[str, str | None]], _: Any
     ) -> None:
+        """Add the features that rows need whose names come and go; see `give_rows`."""
         if self.hashed is not None:
             return
         # A feature's place depends on the rows alone: by the row it is first met in, then by name.
@@ -348,7 +349,7 @@ class Features:
                         )
                     self._add(name, key)
 
-    def _encode_entries(
+    def encode_rows(
         self,
         n: int,
         rows: NDArray[np.int64],
@@ -410,8 +411,8 @@ class Features:
         """
         self.begin()
         if not self._options.frozen:
-            self._meet_entries(rows, codes, entries, values)
-        return self._encode_entries(n, rows, codes, entries, values)
+            self.meet_rows(rows, codes, entries, values)
+        return self.encode_rows(n, rows, codes, entries, values)
 
 
 def _entries(values: Values, columns: Columns) -> tuple[Any, Any, list[tuple[str, str | None]], Any]:
