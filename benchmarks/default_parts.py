@@ -95,9 +95,9 @@ def wrong(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 class Still(NewtonMixture):
     """Rebuilds nothing after the first rows."""
 
-    def _rebuild(self, memory: str) -> None:
+    def _rebuild(self, memories: list[str]) -> None:
         if self._core.learnt <= 4 * self.budget:
-            super()._rebuild(memory)
+            super()._rebuild(memories)
 
 
 def fresh(kind: type[NewtonMixture], data: Data, budget: int, candidates: tuple[str, ...] = ALL) -> Any:

@@ -229,17 +229,16 @@ template <class T> static void bind_as(nb::module_& m) {
           "memory"_a, "centre"_a, "scale"_a, "varying"_a, "landmarks"_a, "gamma"_a, "whitening"_a)
       .def(
           "replay",
-          [](B& b, const std::string& memory, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights, bool trial,
-             int64_t counted) {
+          [](B& b, const std::string& memory, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights) {
             require(rows.rows.width == b.model.set.width && int64_t(targets.shape(0)) == rows.rows.n &&
                         int64_t(weights.shape(0)) == rows.rows.n,
                     "arrays of the wrong shape");
             const double *y = targets.data(), *w = weights.data();
             require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
             MemoryKind::Name which = memory_of(memory);
-            return b.alone([&] { return b.model.replay(which, rows.rows, y, w, trial, counted); });
+            return b.alone([&] { return b.model.replay(which, rows.rows, y, w); });
           },
-          "memory"_a, "rows"_a, "targets"_a, "sample_weight"_a, "trial"_a, "counted"_a)
+          "memory"_a, "rows"_a, "targets"_a, "sample_weight"_a)
       .def(
           "refill",
           [](B& b, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights, Vector<double> relevance) {
@@ -369,6 +368,9 @@ template <class T> static void bind_as(nb::module_& m) {
       .def(
           "gamma", [](B& b, const std::string& memory) { return b.model.memories[memory_of(memory)].landmarks.kernel.gamma; }, "memory"_a)
       .def_prop_ro("learnt", [](B& b) { return b.model.learnt; })
+      .def_prop_ro("target_centre", [](B& b) { return b.model.target_centre; })
+      .def_prop_ro("target_spread", [](B& b) { return b.model.target_spread; })
+      .def_prop_ro("weight_unit", [](B& b) { return b.model.relative(1); })
       .def_prop_ro("lasting_age", [](B& b) { return b.model.lasting_age; })
       .def_prop_ro("wide", [](B& b) { return b.model.wide; });
 }

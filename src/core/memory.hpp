@@ -79,20 +79,19 @@ class Memory {
 
   double scaled(double x, int64_t d) const { return soft_clip((x - centre[size_t(d)]) * scale[size_t(d)]) - zero[size_t(d)]; }
 
-  // out[r * stride ...]: slots() features of each row.
+  // How many of the slots() features the landmarks have, in whole lines; the others are 0 and are not written.
+  int64_t used() const { return landmarks.tiles() * kLine<double>; }
+
+  // out[r * stride ...]: used() features of each row.
   void features(const Rows<double>& z, double* out, int64_t stride) {
-    if (landmarks.count == 0) {
-      for (int64_t r = 0; r < z.n; ++r) std::fill_n(out + r * stride, slots(), 0.0);
-      return;
-    }
-    k_.clear();
+    if (landmarks.count == 0) return;
     landmarks.measure(z, 0, z.n, landmarks.tiles(), k_.data(), slots());
     for (int64_t r = 0; r < z.n; ++r) landmarks.values(k_.data() + r * slots(), k_.data() + r * slots(), landmarks.tiles());
     Rows<double> k;
     k.n = z.n;
     k.width = slots();
     k.dense = k_.data();
-    whitening.template dense<Form::product>(k, 0, z.n, slots() / kLine<double>, out, stride, true);
+    whitening.template dense<Form::product>(k, 0, z.n, landmarks.tiles(), out, stride, true);
   }
 
  private:

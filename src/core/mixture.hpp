@@ -40,7 +40,7 @@ template <class T> class Mixture {
   static constexpr double kLargest = 1e200, kFarthest = 1e100;
 
   Settings set;
-  int64_t extra, capacity, m;                  // features after the kernel's; rows kept; features of an expert
+  int64_t extra, capacity, m;                  // features before the kernel's; rows kept; features of an expert
   bool wide;                                   // no covariance over the inputs
   Memory memories[MemoryKind::count];
   Newton newtons[Expert::newtons];
@@ -111,9 +111,11 @@ template <class T> class Mixture {
     for (int e = 0; e < Expert::newtons; ++e) {
       if (!newtons[e].m) continue;
       double* prior = newtons[e].prior.data();
-      if (e != Expert::linear) prior = std::fill_n(prior, set.budget, kernel[e]) + (slots() - set.budget);
-      *prior++ = 1;
-      std::fill_n(prior, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
+      *prior = 1;
+      std::fill_n(prior + 1, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
+      if (e == Expert::linear) continue;
+      std::fill_n(prior + extra, set.budget, kernel[e]);
+      newtons[e].used = extra + memories[memory_of(e)].used();
     }
   }
 
@@ -207,7 +209,7 @@ template <class T> class Mixture {
       newtons[Expert::lasting].reset();
       newtons[Expert::least_squares].reset();
       wide ? diagonal.reset() : newtons[Expert::linear].reset();
-      next_rebuild = lasting_age >= capacity ? kNever : std::min(2 * std::max<int64_t>(lasting_age, 1), capacity);
+      next_rebuild = rebuild_after(lasting_age);
       cusum = 0;
       cusum_age = 0;
     } else {
@@ -219,36 +221,24 @@ template <class T> class Mixture {
     due.remove({which});
   }
 
-  // Teaches the experts of a memory rows learnt before, the oldest first. `trial`: its first expert alone, by least squares, whose
-  // progressive squared error is a better guide to the bandwidth than the logistic loss; it is returned, summed from row `counted`
-  // on. Of wide rows the linear expert learns in a trial of the lasting memory too; the recent memory, rebuilt after the lasting
-  // one, sees its scores as they are by then.
-  double replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights, bool trial,
-                int64_t counted) {
+  // Teaches the experts of a memory rows learnt before, the oldest first. The recent memory, rebuilt after the lasting one, sees the
+  // linear scores of wide rows as they are by then.
+  void replay(MemoryKind::Name which, const Rows<double>& rows, const double* targets, const double* weights) {
     bool lasting = which == MemoryKind::lasting;
     Expert::Name first = lasting ? Expert::lasting : Expert::recent;
     ExpertSet experts{first};
-    if (!trial) experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
-    if (wide && lasting) experts.add({Expert::linear});
-    double total = 0;
-    NewtonLoss usual = newtons[first].loss;
-    if (trial) newtons[first].loss = NewtonLoss::squared;
+    experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
     for (int64_t i = 0; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[first].pending, rows.n - i);
       measure(rows, i, n, {which});
       prepare(n, experts);
       for (int64_t r = 0; r < n; ++r, ++i) {
-        double y = standard(targets[i]);
         consult(r, experts);
-        double weight = relative(weights[i]);
-        if (trial && i >= counted) total += weight * squared_error(raw_.data() + first * set.outputs, y);
-        learn(r, y, weight, experts);
+        learn(r, standard(targets[i]), relative(weights[i]), experts);
       }
     }
     for (Newton& newton : newtons)
       if (newton.pending) newton.flush();
-    newtons[first].loss = usual;
-    return total;
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -286,17 +276,25 @@ template <class T> class Mixture {
     local.place(points, memories[MemoryKind::lasting].zero.data());
   }
 
+  // The next age at which the lasting memory is due: 4 budget, or that divided by 4, 16, ...; at least twice as old as now.
+  int64_t rebuild_after(int64_t age) const {
+    if (age >= capacity) return kNever;
+    int64_t next = capacity;
+    while (next / 4 >= 2 * age) next /= 4;
+    return next;
+  }
+
+  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
+  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
+  // a few heavy rows are not taken for many independent ones.
+  double relative(double weight) const { return weight * weight_sum / weight_squares; }
+
  private:
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
-
-  // Only the ratios of weights matter. A weight is divided by sum w^2 / sum w of the last weights, so that all of them together
-  // count as their effective number of rows, (sum w)^2 / sum w^2 (Kish): equal weights count as one row each, whatever they are, and
-  // a few heavy rows are not taken for many independent ones.
-  double relative(double weight) const { return weight * weight_sum / weight_squares; }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }
@@ -309,9 +307,9 @@ template <class T> class Mixture {
       if (which.has(k) || (wide && k == MemoryKind::lasting)) z = memory.scaled(rows, i, n);
       if (!which.has(k)) continue;
       double* out = features_[k].data();
-      memory.features(z, out, m);
+      memory.features(z, out + extra, m);
       for (int64_t r = 0; r < n; ++r) {
-        double* x = out + r * m + slots();
+        double* x = out + r * m;
         *x++ = 1;
         if (wide) continue;                    // the linear expert's scores come here: see `consult`
         if (z.sparse()) std::copy_n(memory.zero.data(), set.width, x);
@@ -320,10 +318,7 @@ template <class T> class Mixture {
     }
   }
 
-  double* feature_row(int expert, int64_t r) {
-    double* row = features_[memory_of(expert)].data() + r * m;
-    return expert == Expert::linear ? row + slots() : row;
-  }
+  double* feature_row(int expert, int64_t r) { return features_[memory_of(expert)].data() + r * m; }
 
   void prepare(int64_t n, ExpertSet experts) {
     for (int e = 0; e < Expert::newtons; ++e)
@@ -337,7 +332,7 @@ template <class T> class Mixture {
       double* linear = f + Expert::linear * set.outputs;
       diagonal.score(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, linear);
       for (int e : {Expert::lasting, Expert::recent})
-        for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[slots() + 1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
+        for (int64_t c = 0; c < set.outputs; ++c) feature_row(e, r)[1 + c] = std::min(std::max(linear[c], -8.0), 8.0);
     }
     for (int e = 0; e < Expert::newtons; ++e)
       if (experts.has(e) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
@@ -430,15 +425,6 @@ template <class T> class Mixture {
     }
   }
 
-  double squared_error(const double* f, double y) const {
-    double total = 0;
-    for (int64_t c = 0; c < set.outputs; ++c) {
-      double miss = (set.outputs == 1 ? y : int64_t(y) == c ? 1 : -1) - f[c];
-      total += miss * miss;
-    }
-    return total;
-  }
-
   void keep(const Rows<T>& rows, int64_t i, double y, double weight) {
     int64_t slot = learnt++ % capacity;
     double* to = kept_rows.data() + slot * set.width;
@@ -471,8 +457,8 @@ template <class T> class Mixture {
       due.add({MemoryKind::lasting});
     }
     for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
-    const double* phi = features_[MemoryKind::recent].data() + r * m;
-    double covered = dot(phi, phi, size_t(slots() / kLine<double>));
+    const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
+    double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)
       coverage_start = coverage += (covered - coverage) / double(recent_age);
     else

@@ -14,12 +14,12 @@ struct Axis {
   size_t n = 1;
   int64_t step = 1;                            // from one entry to the next
   bool slots = false;                          // the slots of a panel of width `step`
-  size_t before_gap = SIZE_MAX;                // entries before the padding that ends the kernel's features
-  int64_t gap = 0;
+  size_t kernel = 0;                           // entries that stand last in memory, from `last` on, but come first in the state
+  int64_t last = 0;
 
   int64_t offset(size_t i) const {
     constexpr int64_t L = kLine<double>;
-    int64_t at = int64_t(i) + (i < before_gap ? 0 : gap);
+    int64_t at = int64_t(i) + (i < kernel ? last : -int64_t(kernel));
     return slots ? at / L * L * step + at % L : at * step;
   }
 };
@@ -128,8 +128,8 @@ template <class T> Layout layout(Mixture<T>& x) {
     if (!newton.m) continue;
     size_t kernel = e == Expert::linear ? 0 : budget;
     Axis features{kernel + 1 + (x.wide ? outputs : width)};
-    features.before_gap = kernel;
-    features.gap = kernel ? x.slots() - int64_t(budget) : 0;
+    features.kernel = kernel;
+    features.last = x.extra;
     std::string name = kCandidates[e];
     panel(name + "_covariance", newton.covariance, features, features);
     matrix(name + "_weights", newton.weights.data(), features, {outputs, newton.m}, StateArray::scores);

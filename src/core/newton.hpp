@@ -40,6 +40,7 @@ class Newton {
  public:
   static constexpr int kMostSteps = 64;
   int64_t m = 0, outputs = 1, pending = 0;
+  int64_t used = 0;                            // features from here on (a whole number of lines) are 0 since `reset`
   double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
   Panel<double> covariance;
@@ -53,6 +54,7 @@ class Newton {
   Newton(int64_t features, int64_t outputs_, NewtonLoss loss_, double keep_)
       : m(features),
         outputs(outputs_),
+        used(features),
         keep(keep_),
         loss(loss_),
         covariance(features, features),
@@ -70,8 +72,8 @@ class Newton {
     vectors.clear();
     coefficients.clear();
     weights.clear();
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < m; ++j) covariance.at(i, j) = i == j ? prior[size_t(i)] : 0;
+    covariance.clear();
+    for (int64_t i = 0; i < m; ++i) covariance.at(i, i) = prior[size_t(i)];
   }
 
   void score(const double* x, double* f) const {
@@ -84,7 +86,7 @@ class Newton {
     rows.n = n;
     rows.width = stride;
     rows.dense = x;
-    covariance.template dense<Form::product>(rows, 0, n, covariance.slots() / kLine<double>, products, m);
+    covariance.template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
   }
 
   // `f`: the score of x; `product`: what `prepare` made of it; y: target, -1 or +1, or the class's number.
@@ -120,12 +122,12 @@ class Newton {
   // Rewrite P; nothing is pending then. Of each tile of rows the columns from its diagonal block on.
   void flush() {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
-    for (int64_t d = 0; d < m; ++d)            // -c v, column by column what one column of P needs
+    for (int64_t d = 0; d < used; ++d)         // -c v, column by column what one column of P needs
       for (int64_t j = 0; j < pending; ++j) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
-    for (int64_t t = 0; t < m / L; ++t) {
+    for (int64_t t = 0; t < used / L; ++t) {
       Line<double> lane[kBlock];
       for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
-      for (int64_t d = t * L; d < m; d += D) {
+      for (int64_t d = t * L; d < used; d += D) {
         const double* factor = scaled_.data() + d * kBlock;
         Line<double> acc[D];
         for (int u = 0; u < D; ++u) {
@@ -142,13 +144,13 @@ class Newton {
         for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     }
     if (decay < 1)
-      for (int64_t i = 0; i < m; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
+      for (int64_t i = 0; i < used; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
     pending = 0;
     decay = 1;
   }
 
  private:
-  size_t lines() const { return size_t(m / kLine<double>); }
+  size_t lines() const { return size_t(used / kLine<double>); }
 
   // Four columns of a tile of P, written as four rows: to[i L + u] is entry i of column u.
   static void mirror(const Line<double> (&column)[4], double* to) {

@@ -4,6 +4,7 @@
 // and a tile is contiguous. Each product is one chain of operations over the columns in order, whatever the tiling.
 #pragma once
 #include <algorithm>
+#include <limits>
 
 #include "rows.hpp"
 #include "simd.hpp"
@@ -40,6 +41,8 @@ template <class T> class Panel {
     rows.each(i, [&](int64_t d, T v) { at(slot, d) = v; });
   }
 
+  void clear() { data_.clear(); }
+
   void grow(int64_t capacity) {
     Panel bigger(width_, capacity);
     if (data_.size()) std::memcpy(bigger.data_.data(), data_.data(), data_.nbytes());
@@ -48,12 +51,14 @@ template <class T> class Panel {
 
   // out[r * stride + slot] for rows i .. i + n - 1 and the first `tiles` tiles. Distances of sparse rows are not made here:
   // see Kernel::measure. `triangle`: of slot j only columns 0 .. j are not zero, and those beyond its tile are left out.
-  template <Form F>
-  void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride, bool triangle = false) const {
+  // `used`: columns from there on are left out, being zero in all rows.
+  template <Form F> void dense(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride, bool triangle = false,
+                               int64_t used = std::numeric_limits<int64_t>::max()) const {
     constexpr int R = kVectorBytes == 16 ? 2 : 4, N = kVectorBytes == 64 ? 2 : 1;
     constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
     int64_t t = 0, grouped = n / R * R;
-    auto columns = [&](int64_t end) { return triangle ? std::min(width_, end * kLine<T>) : width_; };
+    int64_t most = std::min(width_, used);
+    auto columns = [&](int64_t end) { return triangle ? std::min(most, end * kLine<T>) : most; };
     for (; t + N <= tiles; t += N)
       for (int64_t r = 0; r < grouped; r += R) micro<F, R, N>(rows, i + r, t, columns(t + N), out + r * stride, stride);
     for (; t < tiles; ++t)

@@ -662,25 +662,24 @@ class NewtonMixture(Learner):
         squares = np.sum((landmarks[:, None] - landmarks[None]) ** 2, axis=2)
         unit = 1 / np.median(squares[squares > 0]) if squares.any() else 1.0
         tried = [unit / 16, unit / 4, unit, 4 * unit, 16 * unit, 64 * unit] if n >= 16 else [unit]
-        late = kept
-        if (
-            16 <= n < self.learnt
-        ):  # the first rows are over: the bandwidth in use and its neighbours, on the later rows
+        if 16 <= n < self.learnt:  # the first rows are over: the bandwidth in use and its neighbours
             used = (self.lasting if which == "lasting" else self.recent).gamma
             at = int(np.argmin([abs(math.log(gamma / used)) for gamma in tried]))
-            tried, late = tried[max(0, at - 1) : at + 2], kept[-2 * self.budget :]
-        losses = []
-        for gamma in tried if len(tried) > 1 else []:
-            self.take(which, Memory(centre, scale, varying, landmarks, gamma))
-            losses.append(self.trial(which, late) * (1 + 0.03 * abs(math.log(gamma / unit, 4))))
+            tried = tried[max(0, at - 1) : at + 2]
+        losses = [
+            self.trial(kept[-256:], centre, scale, varying, gamma)
+            * (1 + 0.03 * abs(math.log(gamma / unit, 4)))
+            for gamma in (tried if n >= 16 else [])
+        ]
         best = tried[int(np.argmin(losses))] if losses else unit
         self.take(which, Memory(centre, scale, varying, landmarks, best))
         for x, y, w in kept:
             self.teach(which, x, self.standard(y), w)
         if which == "lasting":
-            self.next_rebuild = (
-                min(2 * self.lasting_age, self.capacity) if self.lasting_age < self.capacity else math.inf
-            )
+            ages = [self.capacity // 4**k for k in range(30)]
+            later = [age for age in ages if age >= 2 * self.lasting_age]
+            first = self.lasting_age < self.capacity
+            self.next_rebuild = min(later, default=self.capacity) if first else math.inf
             self.cusum, self.cusum_age = 0.0, 0
             self.refill(kept)
         else:
@@ -694,16 +693,16 @@ class NewtonMixture(Learner):
             self.recent = memory
         self.empty(which)
 
-    def trial(self, which: str, kept: Kept) -> float:
-        """Progressive squared error of the memory's first expert, taught by least squares, without the first quarter."""
-        expert = self.lasting_expert if which == "lasting" else self.recent_expert
-        expert.loss = "squared"
+    def trial(self, kept: Kept, centre: Array, scale: Array, varying: float, gamma: float) -> float:
+        """Progressive squared error of ridge regression on all rows before; the first quarter does not count."""
+        Z = soft_clip((np.array([x for x, _, _ in kept]) - centre) * scale)
+        Y = np.array([columns(self.standard(y), self.outputs) for _, y, _ in kept])
+        w = np.array([w for _, _, w in kept])
+        kernel, linear = (30, 90) if self.regression else (10, 30)
+        squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+        K = kernel * np.exp(-gamma * squares) + 1 + linear / varying * Z @ Z.T
         total = 0.0
-        for i, (x, y, w) in enumerate(kept):
-            seen, target = self.features(which, x), self.standard(y)
-            if i >= len(kept) // 4:
-                total += w * float(np.sum((columns(target, self.outputs) - expert.score(seen)) ** 2))
-            expert.learn(seen, target, w)
-            if self.wide and which == "lasting":
-                self.teach_linear(x, target, w)
+        for i in range(len(kept) // 4, len(kept)):
+            forecast = K[i, :i] @ np.linalg.solve(K[:i, :i] + np.diag(1 / w[:i]), Y[:i])
+            total += w[i] * float(np.sum((Y[i] - forecast) ** 2))
         return total

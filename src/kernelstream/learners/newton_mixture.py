@@ -25,23 +25,25 @@ joins the three. A feature counts in the distance by its relevance, how much the
 Relevances are estimated at each rebuild of the lasting memory, when the local memory begins again from the rows kept, and when
 16, 64 and 256 budget rows have been learnt since. Wide rows have no local memory.
 
-Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, 4, 8, ... 4 budget rows have been learnt. Later
+Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, ... budget / 4, budget, 4 budget rows have been
+learnt. Later
 the recent memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
 one when the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM
-was zero, and again when twice, four times, ... as many rows are there. A rebuild chooses centre, scale, evenly spaced
-landmarks, and the bandwidth whose expert would have had the least progressive loss on the rows kept, plus 3 % for each factor
-of four from the median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew
+was zero, and again at the same numbers of rows. A rebuild chooses centre, scale, evenly spaced landmarks, and the bandwidth
+with the least progressive squared error of ridge regression on the last 256 rows kept, plus 3 % for each factor of four from
+the median distance (from 16 rows on; the first quarter is not counted). The target of a regression is scaled anew
 when both memories are rebuilt at once. Before the first rebuild every feature is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
 
 from kernelstream._core import core
@@ -71,8 +73,11 @@ FIRST_ERRORS = 64
 OUTLIER, OUTLIER_ROWS = 5.0, 16
 #: Added to the diagonal of the landmarks' kernel matrix before it is factored.
 JITTER = 1e-3
-#: Past the first rows, bandwidths are tried on the last ``TRIAL * budget`` of those kept only.
-TRIAL = 2
+#: Bandwidths are tried on the last so many rows kept, if there are at least so many.
+TRIAL, MIN_TRIAL = 256, 16
+#: Prior variances of the lasting expert, of classes and in regression (``Mixture::set_priors``): of a kernel feature, and of the
+#: linear part, shared by the features that vary.
+KERNEL_PRIOR, LINEAR_PRIOR = (10.0, 30.0), (30.0, 90.0)
 
 #: Fewer rows than these are no local memory.
 MIN_LOCAL = 32
@@ -120,6 +125,16 @@ FORMAT_1_NAMES = {
     "echo_frequency": "labels_frequency",
     "stacks": "stack_weights",
 }
+
+
+class Trial(NamedTuple):
+    """Rows on which bandwidths are tried: their squared distances, their products, how many features vary, and so on."""
+
+    squares: Array
+    products: Array
+    varying: float
+    targets: Array
+    weights: Array
 
 
 class NewtonMixture(CoreLearner):
@@ -226,8 +241,8 @@ class NewtonMixture(CoreLearner):
             due = self._core.due
             if len(due) == len(self._core.MEMORIES) and self._regression:
                 self._standardise()
-            for memory in due:
-                self._rebuild(memory)
+            if due:
+                self._rebuild(due)
             if self._core.relevance_due:
                 with one_thread():
                     self._estimate_relevance()
@@ -247,44 +262,74 @@ class NewtonMixture(CoreLearner):
             spread = max(1.0, abs(centre))
         self._core.standardise(centre, spread)
 
-    def _rebuild(self, memory: str) -> None:
+    def _rebuild(self, memories: list[str]) -> None:
         """Choose scaling, landmarks and bandwidth from the rows kept, and learn those again."""
         with one_thread():
-            n = self._core.lasting_age if memory == "lasting" else self._core.learnt
-            self._rebuild_from(memory, *self._core.kept(n))
+            ages = {m: self._core.lasting_age if m == "lasting" else self._core.learnt for m in memories}
+            for n in dict.fromkeys(ages.values()):  # memories of the same rows are the same
+                self._rebuild_from([m for m in memories if ages[m] == n], *self._core.kept(n))
 
-    def _rebuild_from(self, memory: str, kept: Array, targets: Array, weights: Array) -> None:
+    def _rebuild_from(self, memories: list[str], kept: Array, targets: Array, weights: Array) -> None:
         centre, scale, varying = scaling(kept)
         z = core.scaled_rows(kept, centre, scale)
         n = len(z)
-        landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
+        chosen = np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)
+        landmarks = z[chosen]
         square = cdist(landmarks, landmarks, "sqeuclidean")
         apart = square[square > 0]
         unit = 1 / np.median(apart) if len(apart) else 1.0
-        points = as_rows(landmarks, np.float64)
-        late = n - TRIAL * self._landmarks if TRIAL * self._landmarks < n < self._core.learnt else 0
-
-        def build(gamma: float, first: int, trial: bool) -> float:
-            factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
-            whitening = solve_triangular(factor, np.eye(len(square)), lower=True)
-            self._core.build(memory, centre, scale, varying, points, gamma, np.ascontiguousarray(whitening))
-            rows = as_rows(kept[first:], np.float64)
-            loss = self._core.replay(memory, rows, targets[first:], weights[first:], trial, (n - first) // 4)
-            return float(loss)
-
         gammas = unit * SCALES
-        if n < 16:
-            gammas = gammas[SCALES == 1]
-        elif n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
-            used = int(np.argmin(np.abs(np.log(gammas / self._core.gamma(memory)))))
+        if n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
+            used = int(np.argmin(np.abs(np.log(gammas / self._core.gamma(memories[0])))))
             gammas = gammas[max(0, used - 1) : used + 2]
-        losses = [build(gamma, late, True) for gamma in gammas] if len(gammas) > 1 else [0.0]
-        far = np.abs(np.log(gammas / unit)) / np.log(4)
-        gamma = float(gammas[int(np.argmin(np.array(losses) * (1 + FAR * far)))])
-        build(gamma, 0, False)
-        if memory == "lasting" and self._core.local:
-            rows = as_rows(kept, np.float64)
-            self._core.refill(rows, targets, weights, self._relevance(z, landmarks, gamma))
+        gamma = float(unit)
+        if n >= MIN_TRIAL:
+            late = z[-TRIAL:]
+            inputs = late + soft_clip(-centre * scale)
+            rows = Trial(
+                cdist(late, late, "sqeuclidean"),
+                inputs @ inputs.T,
+                varying,
+                targets[-TRIAL:],
+                weights[-TRIAL:],
+            )
+            losses = self._trial(rows, gammas)
+            far = np.abs(np.log(gammas / unit)) / np.log(4)
+            gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
+        factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
+        whitening = np.ascontiguousarray(dtrtri(factor, lower=1)[0])
+        points, again = as_rows(landmarks, np.float64), as_rows(kept, np.float64)
+        for memory in memories:
+            self._core.build(memory, centre, scale, varying, points, gamma, whitening)
+            self._core.replay(memory, again, targets, weights)
+        if "lasting" in memories and self._core.local:
+            self._core.refill(again, targets, weights, self._relevance(z, landmarks, gamma))
+
+    def _trial(self, rows: Trial, gammas: Array) -> Array:
+        """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
+
+        The regression has the kernel, the constant and the linear part of the lasting expert with their priors. The error of
+        row i given those before is ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
+        """
+        targets, weights = rows.targets, rows.weights * self._core.weight_unit
+        if self._regression:
+            y = (targets - self._core.target_centre)[:, None] / self._core.target_spread
+        elif self._outputs == 1:
+            y = targets[:, None]
+        else:
+            y = np.where(targets[:, None] == np.arange(self._outputs), 1.0, -1.0)
+        prior, linear_prior = KERNEL_PRIOR[self._regression], LINEAR_PRIOR[self._regression]
+        rest = linear_prior / rows.varying * rows.products + 1 + np.diag(1 / weights)
+        first, losses = len(y) // 4, []
+        kernel = np.exp(-gammas[0] * rows.squares)
+        for place in range(len(gammas)):
+            if place:  # the next bandwidth is four times as large
+                kernel *= kernel
+                kernel *= kernel
+            factor = cholesky(prior * kernel + rest, lower=True, overwrite_a=True, check_finite=False)
+            errors = solve_triangular(factor, y, lower=True, check_finite=False) * np.diag(factor)[:, None]
+            losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
+        return np.array(losses)
 
     def _estimate_relevance(self) -> None:
         """The relevance of each feature once more, by what has been learnt since."""
@@ -374,8 +419,7 @@ class NewtonMixture(CoreLearner):
 
     def _restart(self) -> None:
         """Both memories anew from the rows kept: the experts' features are others now."""
-        for memory in self._core.MEMORIES:
-            self._rebuild(memory)
+        self._rebuild(list(self._core.MEMORIES))
 
 
 def without_outliers(rows: Array, targets: Array) -> Array:
@@ -414,6 +458,13 @@ def without_outliers(rows: Array, targets: Array) -> Array:
         moved |= far
     within: Array = np.where(moved, bounded * size, targets)
     return within
+
+
+def soft_clip(z: Array) -> Array:
+    """``z / (1 + abs(z) / 4)``, as the core bounds scaled features."""
+    z = np.clip(z, -1e300, 1e300)
+    clipped: Array = z / (1 + np.abs(z) / 4)
+    return clipped
 
 
 def scaling(rows: Array) -> tuple[Array, Array, float]:
