@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kernelstream.estimators import KernelClassifier, KernelRegressor
     from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
     from kernelstream.persistence import load
+    from kernelstream.tables.encoder import TableEncoder
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "ModelFileError",
     "Polynomial",
     "ScoreOverflowError",
+    "TableEncoder",
     "alignment",
     "errors",
     "kernels",
@@ -44,6 +46,7 @@ _MODULE_OF = {
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Polynomial": "kernels",
+    "TableEncoder": "tables.encoder",
     "load": "persistence",
 }
 

@@ -52,8 +52,13 @@ def predict(model: str, sources: tuple[str, ...], output: str | None, overwrite:
         data_folder=reading["data"],
         overwrite=overwrite,
     )
-    if isinstance(note, dict) and note.get("encoding"):  # written by `run --save`
-        options = note["options"] | options | {"encoding": note["encoding"]}
+    encoding = note.get("encoding") if isinstance(note, dict) else None
+    if hasattr(loaded, "encoder_"):  # the source makes the features, and the model gets those
+        encoding = loaded.encoder_.description
+        loaded.set_columns(None)
+    if encoding:
+        kept = note.get("options") if isinstance(note, dict) else None
+        options = (kept or {}) | options | {"encoding": encoding}
     with contextlib.ExitStack() as stack:
         options |= {"target": False, "chunk_size": CHUNK}
         source = stack.enter_context(contextlib.closing(read(*names, **options)))

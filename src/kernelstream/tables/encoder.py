@@ -156,6 +156,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "features_")
         return self._form(self._encode(X, learn=False))
 
+    def encoded(self, X: Any) -> Any:
+        """As `transform`, always in the form that the columns have."""
+        return self._encode(X, learn=False)
+
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, then transform."""
         return self.fit(X).transform(X)
