@@ -56,12 +56,14 @@ _REASONS = (
 _WHICH_LABEL = 14
 _LABEL_IS_TEXT, _NOT_AN_OBJECT = 16, 11
 _LABEL_MISSING = 15
+_TRUTH = 3  # `FeatureKind`
 _LABELS = ("", "whole", "number", "text")  # `JsonLabel`, whose next is "none"
 
 
 class _Parsed(NamedTuple):
     """Good rows: entry i stands in rows[i] and is features[codes[i]] with values[i]; or the values of a table's columns."""
 
+    truths: set[str]  # names whose first number is true or false
     target: str | None
     label: str
     records: NDArray[np.int32]
@@ -137,6 +139,7 @@ class JsonlReader(TextReader):
         bad = [self._refusal(block, names, target, *five) for five in refused.reshape(-1, 5).tolist()]
         spelled = json.dumps if columns.open else canonical
         entries: list[_Feature] = [(name, _word(kind, word, spelled)) for name, kind, word in features]
+        truths = {name for name, kind, _ in features if kind == _TRUTH}
         rows = np.repeat(np.arange(len(records)), np.diff(starts))
         table = None
         if not columns.open:
@@ -147,7 +150,9 @@ class JsonlReader(TextReader):
                 keep = np.ones(len(records), bool)
                 keep[list(wrong)] = False
                 table, records = table.part(keep), records[keep]
-        return _Parsed(target or None, label_kind, records, entries, codes, rows, values, labels, table), bad
+        return _Parsed(
+            truths, target or None, label_kind, records, entries, codes, rows, values, labels, table
+        ), bad
 
     def _table(
         self,
@@ -226,6 +231,7 @@ class JsonlReader(TextReader):
         if parsed.table is not None:
             return self.features.give(parsed.table)
         self.columns.target, self.columns.label = parsed.target, parsed.label  # type: ignore[assignment]
+        self.features.truths = parsed.truths
         X = self.features.give_rows(
             len(parsed.records), parsed.rows, parsed.codes, parsed.features, parsed.values
         )
@@ -234,7 +240,7 @@ class JsonlReader(TextReader):
 
 def _word(kind: int, word: str, spelled: Callable[[Any], str]) -> str | None:
     """The text of an entry, None for a number; `kind` is `FeatureKind` in src/core/text/json.hpp."""
-    if kind == 0:
+    if kind in (0, _TRUTH):
         return None
     if kind == 2:  # a category that is not written as a text: numbers that are the same are one
         try:

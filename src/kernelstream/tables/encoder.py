@@ -214,7 +214,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 records = (
                     [{n: v for n, v in row.items() if str(n) not in dropped} for row in X] if dropped else X
                 )
-                return features.give_rows(len(X), *record_entries(records))
+                entries, features.truths = record_entries(records)
+                return features.give_rows(len(X), *entries)
             frame = Frame(_with_absent(X, columns) if is_records(X) else X)
             columns.settle("X", frame.names, frame.kind, lambda name: "text")
             values, wrong = frame.values(columns)

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from kernelstream import _text
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import TooWideError
-from kernelstream.tables.kinds import KINDS, TIME_PARTS, kind_of_word, time_of, time_parts
+from kernelstream.tables.kinds import KINDS, TIME_PARTS, Kind, kind_of_word, time_of, time_parts
 from kernelstream.tables.options import Chunk, TableOptions
 from kernelstream.tables.values import Coded, Values
 
@@ -46,6 +46,7 @@ class Features:
         self._places: dict[_Key, int] = {}
         self._categories: dict[str, int] = {}  # how many of a column have a feature
         self.origins: dict[str, float] = {}  # the first time of a column, in microseconds
+        self.truths: set[str] = set()  # names, among those that come and go, whose numbers are true and false
         self.width = 0
 
     # ---- what is known ----
@@ -323,7 +324,8 @@ class Features:
         """A place for what a name holds, if it has none."""
         kinds = self.columns.kinds
         if name not in kinds:
-            kinds[name] = "number" if word is None else kind_of_word(word)
+            number: Kind = "boolean" if name in self.truths else "number"
+            kinds[name] = number if word is None else kind_of_word(word)
         kind = kinds[name]
         if kind == "time" and word is not None and not math.isnan(moment := time_of(word)):
             if (name, "@elapsed") not in self._places:

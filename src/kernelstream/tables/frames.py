@@ -104,11 +104,10 @@ def is_records(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
-def record_entries(
-    X: Sequence[Mapping[Any, Any]], where: str = "X"
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[str, str | None]], NDArray[np.float64]]:
-    """Dicts as `Features.give_rows` wants them; what is missing is not there."""
+def record_entries(X: Sequence[Mapping[Any, Any]], where: str = "X") -> tuple[Any, set[str]]:
+    """Dicts as `Features.give_rows` wants them, what is missing is not there; and the names of booleans."""
     place: dict[tuple[str, str | None], int] = {}
+    truths: set[str] = set()
     rows: list[int] = []
     codes: list[int] = []
     values: list[float] = []
@@ -121,10 +120,13 @@ def record_entries(
             number = float(value) if word is None else 1.0
             if not math.isfinite(number):
                 raise SourceError(f"{where}, row {row}, column {name!r}: {value} is not finite")
+            if form == "boolean" and (str(name), None) not in place:
+                truths.add(str(name))
             rows.append(row)
             codes.append(place.setdefault((str(name), word), len(place)))
             values.append(number)
-    return np.array(rows, np.int64), np.array(codes, np.int64), list(place), np.array(values, np.float64)
+    entries = np.array(rows, np.int64), np.array(codes, np.int64), list(place), np.array(values, np.float64)
+    return entries, truths
 
 
 def _columns_of(X: Any, where: str) -> dict[Any, Any]:
