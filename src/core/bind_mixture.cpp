@@ -286,6 +286,17 @@ template <class T> static void bind_as(nb::module_& m) {
             return nb::cast(copy);
           },
           "name"_a)
+      .def("learn_set",
+           [](B& b) {
+             auto guard = b.locked();
+             require(b.model.learnt == 0, "rows were learnt before");
+             b.model.learn_set();
+           })
+      .def("learn_stream",
+           [](B& b) {
+             auto guard = b.locked();
+             if (!b.model.ordered) b.model.learn_stream();
+           })
       .def(
           "standardise",
           [](B& b, double centre, double spread) {
@@ -331,6 +342,11 @@ template <class T> static void bind_as(nb::module_& m) {
             mix_outputs(to, from, mix.data(), kept_targets.data(), local_targets.data());
           },
           "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
+      .def("flush",
+           [](B& b) {
+             auto guard = b.locked();
+             b.model.flush();
+           })
       .def("kept", &kept<T>, "n"_a)
       .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>)
@@ -353,7 +369,10 @@ template <class T> static void bind_as(nb::module_& m) {
                    })
       .def_prop_rw(
           "held", [](B& b) { return b.model.held; }, [](B& b, bool held) { b.model.held = held; })
+      .def(
+          "passed_relevance", [](B& b, int64_t age) { return b.model.passed_relevance(age); }, "age"_a)
       .def_prop_ro("wanted", [](B& b) { return b.model.wanted; })
+      .def_prop_ro("ordered", [](B& b) { return b.model.ordered != 0; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)

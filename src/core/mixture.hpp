@@ -58,6 +58,7 @@ template <class T> class Mixture {
   int64_t learnt = 0;                          // rows
   int64_t lasting_age = 0, recent_age = 0;     // rows since the memory began
   int64_t cusum_age = 0;                       // rows since the CUSUM was 0
+  int64_t ordered = 1;                         // 0: the rows learnt are a set, whose order means nothing; see `learn_set`
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
   bool relevance_due = false;                  // the features' relevances are to be estimated again
@@ -91,11 +92,7 @@ template <class T> class Mixture {
     if (wide) diagonal = Diagonal(set.width, set.outputs);
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
-    if (!window.size) {
-      std::vector<bool> included(size_t(aggregate.candidates()), true);
-      included[Expert::window] = false;
-      aggregate.only(included);
-    }
+    aggregate.only(included());
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
     local_z_.resize(size_t(LocalExpert::count * classes()));
@@ -119,6 +116,27 @@ template <class T> class Mixture {
     }
   }
 
+  // Before anything was learnt: the rows to come are a set. Nothing looks at their order: the experts and stacks that forget or
+  // follow (recent, window, labels, forgetting_stack) take no part, and no memory begins again because the rows changed.
+  void learn_set() {
+    ordered = 0;
+    aggregate.only(included());
+    local_aggregate.only(included_locally());
+  }
+  // From now on the rows are a stream: what takes no part in a set begins, the recent memory with the rows kept.
+  void learn_stream() {
+    ordered = 1;
+    memories[MemoryKind::recent].landmarks.kernel.gamma = memories[MemoryKind::lasting].landmarks.kernel.gamma;  // a first guess
+    aggregate.admit(included());
+    local_aggregate.admit(included_locally());
+    if (learnt) due.add({MemoryKind::recent});
+  }
+  // After `ordered` was read: the candidates that take part.
+  void settle_candidates() {
+    aggregate.include(included());
+    local_aggregate.include(included_locally());
+  }
+
   int64_t slots() const { return memories[0].slots(); }  // kernel features, padded
 
   size_t nbytes() const {
@@ -133,7 +151,7 @@ template <class T> class Mixture {
   void score(const Rows<T>& rows, double* out) {
     for (int64_t i = 0; i < rows.n; i += kBlock) {
       int64_t n = std::min(kBlock, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
+      measure(rows, i, n, used());
       for (int64_t r = 0; r < n; ++r) forecast(r, out + (i + r) * set.outputs);
     }
   }
@@ -142,8 +160,8 @@ template <class T> class Mixture {
     why = Stop::done;
     for (int64_t i = from; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
-      prepare(n, ExpertSet::all());
+      measure(rows, i, n, used());
+      prepare(n, experts());
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
@@ -160,7 +178,7 @@ template <class T> class Mixture {
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, weight, ExpertSet::all());
+        learn(r, y, weight, experts());
         if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
@@ -187,6 +205,12 @@ template <class T> class Mixture {
     target_spread = spread;
   }
 
+  // Brings all covariances up to date; the experts stay in step.
+  void flush() {
+    for (Newton& newton : newtons)
+      if (newton.pending) newton.flush();
+  }
+
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
   void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points, double gamma,
              const double* whitening) {
@@ -200,8 +224,7 @@ template <class T> class Mixture {
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
     for (int64_t i = 0; i < set.budget; ++i)
       for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
-    for (Newton& newton : newtons)
-      if (newton.pending) newton.flush();      // all stay in step
+    flush();
     memory.varying = varying;
     set_priors();
     if (which == MemoryKind::lasting) {
@@ -237,8 +260,7 @@ template <class T> class Mixture {
         learn(r, standard(targets[i]), relative(weights[i]), experts);
       }
     }
-    for (Newton& newton : newtons)
-      if (newton.pending) newton.flush();
+    flush();
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -253,6 +275,13 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
       local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), relative(weights[i]), residual_.data());
     }
+  }
+
+  // Whether the relevances have been due since the lasting memory had that age.
+  bool passed_relevance(int64_t age) const {
+    for (int64_t times : {4, 16, 64})
+      if (age < times * capacity && times * capacity <= lasting_age) return true;
+    return false;
   }
 
   // Another relevance of each feature; the local memory keeps its rows.
@@ -292,6 +321,20 @@ template <class T> class Mixture {
  private:
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
+  }
+  ExpertSet experts() const { return ordered ? ExpertSet::all() : ExpertSet{Expert::lasting, Expert::least_squares, Expert::linear}; }
+  MemorySet used() const { return ordered ? MemorySet::all() : MemorySet{MemoryKind::lasting}; }
+  std::vector<bool> included() const {
+    std::vector<bool> all(size_t(aggregate.candidates()), true);
+    all[Expert::window] = window.size > 0;
+    for (int k = 0; k < aggregate.candidates(); ++k)
+      if (!ordered && (k < Expert::count ? !experts().has(k) : k > Expert::count)) all[size_t(k)] = false;
+    return all;
+  }
+  std::vector<bool> included_locally() const {
+    std::vector<bool> all(size_t(local_aggregate.candidates()), true);
+    if (!ordered) all.back() = false;
+    return all;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
@@ -340,7 +383,8 @@ template <class T> class Mixture {
   }
 
   void forecast(int64_t r, double* out) {
-    consult(r, ExpertSet::all());
+    if (!ordered) std::fill(raw_.begin(), raw_.end(), 0.0);
+    consult(r, experts());
     int64_t C = classes();
     for (int e = 0; e < Expert::labels; ++e)
       for (int64_t c = 0; c < C; ++c) {
@@ -437,8 +481,9 @@ template <class T> class Mixture {
   // The round's forecasts: what the aggregation, the labels expert and the CUSUM learn from them.
   void learn_aggregation(double y, double weight) {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
-    double behind = aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
+    double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
+    if (!ordered) return;
     if (set.regression)
       labels.last_target = y;
     else
@@ -451,12 +496,20 @@ template <class T> class Mixture {
   // begins again where that began; the recent one because its landmarks no longer cover the rows.
   void check_memories(int64_t r) {
     ++lasting_age;
-    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
+    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? used() : MemorySet{MemoryKind::lasting});
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
       if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
-    for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
+    relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
+    if (ordered) check_coverage(r);
+    if (!held) return;
+    wanted |= !due.empty();
+    due = {};
+    relevance_due = false;
+  }
+
+  void check_coverage(int64_t r) {
     const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
     double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)
@@ -464,10 +517,6 @@ template <class T> class Mixture {
     else
       coverage += (covered - coverage) / double(set.budget);
     if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
-    if (!held) return;
-    wanted |= !due.empty();
-    due = {};
-    relevance_due = false;
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];

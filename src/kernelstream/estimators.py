@@ -335,7 +335,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             if order is not None:
                 rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            _named(order, lambda: self.learner_.run(rows, targets, weights))
+            learn = self.learner_.run if order is None else self.learner_.learn_set
+            _named(order, lambda: learn(rows, targets, weights))
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -388,7 +389,7 @@ def _taken_weights(weights: Array | None, order: Array) -> Array | None:
     return None if weights is None else weights[order]
 
 
-def _named(order: Array | None, run: Callable[[], Array]) -> None:
+def _named(order: Array | None, run: Callable[[], object]) -> None:
     """Run; an error that names a row names it by its place in what the caller gave."""
     try:
         run()
@@ -470,7 +471,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             if order is not None:
                 rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            _named(order, lambda: self._run(rows, codes, weights))
+            learn = self.learner_.run if order is None else self.learner_.learn_set
+            targets = targets_of(codes, len(classes))
+            _named(order, lambda: learn(rows, targets, weights))
         return self
 
     def partial_fit(

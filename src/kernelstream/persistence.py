@@ -35,14 +35,14 @@ from kernelstream.scaling import Scaler
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.features import check_description, upgraded
 
-__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
+__all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 2
-"""The format written. A file of a higher one is refused; lower ones are read. 2: the names in NewtonMixture's state."""
+FORMAT = 3
+"""The format written. A file of a higher one is refused; lower ones are read. 2, 3: NewtonMixture's state."""
 
 MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
@@ -152,8 +152,19 @@ def pack(model: Model, note: Any = None) -> bytes:
     if hasattr(model, "scaler_"):
         arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
     _check_numbers(arrays, f"this {name}")
-    record["checksum"] = _checksum(record, arrays)
-    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
+    return container(record, arrays)
+
+
+def container(record: Record, arrays: Arrays) -> bytes:
+    """A header and arrays as the bytes of a file, with a checksum."""
+    record = {"format": FORMAT} | record
+    checked = record | {"checksum": _checksum(record, arrays)}
+    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(checked)}))
+
+
+def contents(data: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[Record, Arrays]:
+    """The header and the arrays that ``container`` put into bytes; the arrays are not to be written to."""
+    return _open(data, _Memory(max_bytes))
 
 
 def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
@@ -167,6 +178,8 @@ def _unpacked(data: bytes, name: str, max_bytes: int) -> tuple[Model, Record, Ar
     memory = _Memory(max_bytes)
     try:
         record, arrays = _open(data, memory)
+        if record.get("kind", "model") != "model":
+            raise ModelFileError("not a model, but a delta: add it to its base")
         return _build(record, arrays, memory), record, arrays
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {_short(str(error))}") from None
@@ -346,7 +359,7 @@ def _attach_columns(model: Model, record: Record) -> None:
         columns = upgraded(kept["state"], (note.get("options") or {}).get("hashed"))
     if columns is None:
         return
-    encoder = TableEncoder.from_description({key: v for key, v in columns.items() if key != "order"})
+    encoder = TableEncoder.from_description(columns)
     if encoder.width != model.n_features_in_ and "columns" not in record:
         return
     if encoder.width != model.n_features_in_:

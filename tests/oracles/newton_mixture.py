@@ -170,12 +170,19 @@ class Aggregate:
         0.01,
     )
 
-    def __init__(self, experts: int, regression: bool, local: bool = False) -> None:
-        self.E, self.regression = experts, regression
+    def __init__(self, experts: int, regression: bool, local: bool = False, ordered: bool = True) -> None:
+        self.E, self.regression, self.local, self.ordered = experts, regression, local, ordered
         self.start_shares = np.ones(experts + 2)
         late = np.ones(experts)  # of an even share
         late[1 if local else experts - 1 :] = 0.1 if local else self.LABELS_SHARE
+        part = np.ones(experts + 2)  # who takes part
+        if not ordered:
+            part[experts + 1] = 0  # forgetting_stack
+        if not (ordered or local):
+            part[[2, 4, 5]] = 0  # recent, window, labels
+        late *= part[:experts]
         self.start_shares[:experts] = late
+        self.start_shares *= part
         self.start_shares /= self.start_shares.sum()
         self.shares = self.start_shares.copy()
         self.mean = np.append(
@@ -183,11 +190,31 @@ class Aggregate:
         )  # window and labels begin with nothing
         if local:  # the aggregation's forecast alone
             self.mean = np.eye(experts)[0]
+        self.mean *= part[:experts]
+        self.mean /= self.mean.sum()
         self.start = self.STACK_PRIOR * np.diag(late)
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers = 1.0, 0, 0.0
         self.usual_error, self.first_errors = 1.0, list[float]()
+
+    def learn_stream(self) -> None:
+        """All candidates from now on."""
+        if self.ordered:
+            return
+        all_of_them = Aggregate(self.E, self.regression, self.local)
+        added = (self.start_shares == 0) & (all_of_them.start_shares > 0)
+        self.start_shares, self.mean, self.start = (
+            all_of_them.start_shares,
+            all_of_them.mean,
+            all_of_them.start,
+        )
+        self.shares = np.where(added, self.SHARED * self.start_shares, self.shares)
+        self.shares /= self.shares.sum()
+        new = np.flatnonzero(added[: self.E])
+        self.P[0][new, new] = self.start[new, new]
+        self.stacks[1], self.P[1] = self.stacks[0].copy(), self.P[0].copy()
+        self.ordered = True
 
     def bounded(self, z: Array, y: float) -> float:
         """The target that is learnt: not too far from the forecast, unless the last ones were too."""
@@ -342,10 +369,17 @@ class NewtonMixture(Learner):
     """The default learner."""
 
     def __init__(
-        self, *, width: int, outputs: int, budget: int, regression: bool = False, local_rows: int = 10**9
+        self,
+        *,
+        width: int,
+        outputs: int,
+        budget: int,
+        regression: bool = False,
+        local_rows: int = 10**9,
+        ordered: bool = True,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
-        self.width, self.budget = width, budget
+        self.width, self.budget, self.ordered = width, budget, ordered
         self.capacity = max(budget, min(4 * budget, 2**22 // max(1, width)))
         self.wide = width > 3 * budget
         self.classes = 1 if regression else max(2, outputs)
@@ -358,9 +392,9 @@ class NewtonMixture(Learner):
         self.next_rebuild: float = 2
         self.cusum = self.coverage_start = self.coverage = 0.0
         self.events: list[tuple[int, str]] = []
-        self.aggregate = Aggregate(6, regression)
+        self.aggregate = Aggregate(6, regression, ordered=ordered)
         self.local = Local(width, local_rows) if width <= 3 * budget else None
-        self.local_aggregate = Aggregate(3, regression, local=True)
+        self.local_aggregate = Aggregate(3, regression, local=True, ordered=ordered)
         self.residuals: list[Array] = []  # of the rows kept, in the units of the targets
         self.labels, self.last_target = Labels(self.classes), 0.0
         self.empty("lasting")
@@ -570,11 +604,22 @@ class NewtonMixture(Learner):
         self.learn_local(x, label, target, w, self.aggregate.forecast(logits))
         recent = self.features("recent", x)
         self.teach("lasting", x, target, w)
-        self.recent_expert.learn(
-            recent, target, w
-        )  # the linear scores that it sees are those before the round
-        self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
+        if self.ordered:
+            self.recent_expert.learn(
+                recent, target, w
+            )  # the linear scores that it sees are those before the round
+            self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
         self.aggregate.learn(logits, label, w)
+        if not self.ordered:
+            self.learnt += 1
+            self.lasting_age += 1
+            if self.lasting_age != self.next_rebuild:
+                self.rescale_local()
+                return
+            if self.regression:
+                self.standardise()
+            self.rebuild("lasting")
+            return
         if self.regression:
             self.last_target = target
         else:
@@ -607,6 +652,14 @@ class NewtonMixture(Learner):
         if "lasting" not in due:
             self.rescale_local()
 
+    def learn_stream(self) -> None:
+        """The rows learnt so far were a set, those to come are a stream."""
+        self.ordered = True
+        self.aggregate.learn_stream()
+        self.local_aggregate.learn_stream()
+        self.recent.gamma = self.lasting.gamma
+        self.rebuild("recent")
+
     # ---- rebuilding ----
 
     def standardise(self) -> None:
@@ -619,7 +672,8 @@ class NewtonMixture(Learner):
             self.target_spread = max(1.0, abs(self.target_centre))
         if self.lasting_age <= 2:  # losses of targets of unknown scale
             self.residuals = [0 * residual for residual in self.residuals]
-            self.aggregate, self.local_aggregate = Aggregate(6, True), Aggregate(3, True, local=True)
+            self.aggregate = Aggregate(6, True, ordered=self.ordered)
+            self.local_aggregate = Aggregate(3, True, local=True, ordered=self.ordered)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):
                 aggregate.rescale(before / self.target_spread)

@@ -38,18 +38,21 @@ when both memories are rebuilt at once. Before the first rebuild every feature i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 
 from kernelstream._core import core
 from kernelstream.blas import one_thread
+from kernelstream.errors import MergeError
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
+from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer
 
@@ -84,6 +87,8 @@ MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
+#: Local experts in model files of format 2.
+FORMAT_2_LOCAL = 3
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -178,6 +183,9 @@ class NewtonMixture(CoreLearner):
 
     pair_share: ClassVar[float] = 0.5
     link: ClassVar[str | None] = "softmax"
+    merge_guarantee: ClassVar[str] = (
+        "exactly one pass for its least_squares expert; sums of Newton steps, each part around its own weights, for the others"
+    )
 
     budget: int
     memory: int
@@ -234,20 +242,85 @@ class NewtonMixture(CoreLearner):
             local=self._local_rows(self._width, self._outputs),
         )
 
+    def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
+        """Predict then learn, row by row; the scores made before each row was learnt. After `learn_set` a stream begins."""
+        if not self._core.ordered:
+            self._core.learn_stream()
+            self._rebuild_due()
+        return super().run(rows, targets, sample_weight)
+
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> None:
+        """Learn rows whose order means nothing: no expert that forgets, or looks at what came last, takes part."""
+        self._core.learn_set()
+        super().learn_set(rows, targets, sample_weight)
+
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
             at = self._finished(self._core.run(rows, at, targets, weights, scores))
-            due = self._core.due
-            if len(due) == len(self._core.MEMORIES) and self._regression:
+            self._rebuild_due()
+
+    # ---- merging ----
+
+    def hold(self) -> None:
+        """Rebuild no memory from now on."""
+        self._core.held = True
+
+    def _flushed(self, state: State) -> State:
+        """The state with no round pending."""
+        copy: Self = clone(self).restore(state)
+        copy._core.flush()
+        return copy.state()
+
+    def delta_since(self, base: State, rows: int, task: str) -> State:
+        """What has been learnt with the memories of the base; see ``mixture_delta.py``."""
+        state = self.state()
+        for name in (
+            f"{memory}_{part}"
+            for memory in self._core.MEMORIES
+            for part in ("landmarks", "gamma", "centre", "scale")
+        ):
+            if not np.array_equal(state[name], base[name]):
+                raise MergeError(
+                    f"{name!r} has changed since the base: go on from `kernelstream.branch(base)`, which rebuilds nothing"
+                )
+        with one_thread():
+            return delta_between(
+                self._flushed(base),
+                self._flushed(state),
+                rows,
+                task,
+                self._local_rows(self._width, self._outputs),
+            )
+
+    def add_delta(self, delta: State) -> None:
+        """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
+        before = self._core.lasting_age
+        with one_thread():
+            self.restore(added(self._flushed(self.state()), delta))
+        if "keep/local/key" in delta:
+            order = np.argsort(-delta["keep/local/key"], kind="stable")
+            self._core.absorb(*(np.ascontiguousarray(delta[f"keep/local/{name}"][order]) for name in LOCAL))
+        if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
+            if self._regression:
                 self._standardise()
-            if due:
-                self._rebuild(due)
-            if self._core.relevance_due:
-                with one_thread():
-                    self._estimate_relevance()
+            for memory in self._core.MEMORIES:
+                self._rebuild(memory)
+        elif self._core.local and self._core.passed_relevance(before):
+            with one_thread():
+                self._estimate_relevance()
 
     # ---- rebuilding a memory ----
+
+    def _rebuild_due(self) -> None:
+        due, memories = self._core.due, self._core.MEMORIES
+        if self._regression and due and len(due) == (len(memories) if self._core.ordered else 1):
+            self._standardise()
+        if due:
+            self._rebuild(due)
+        if self._core.relevance_due:
+            with one_thread():
+                self._estimate_relevance()
 
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
@@ -365,6 +438,8 @@ class NewtonMixture(CoreLearner):
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "learnt" in state and "ordered" not in state:
+            return self._from_format_2(state)
         if "numbers" not in state or "counters" not in state:
             return state
         arrays = dict(state)
@@ -386,8 +461,36 @@ class NewtonMixture(CoreLearner):
             "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
             "first_errors": np.zeros(FIRST_ERRORS),
             "outliers": none,
+            "ordered": np.ones(1, np.int64),
         }
         return self._empty_local(upgraded) | upgraded
+
+    def _from_format_2(self, state: State) -> State:
+        """Streams only, and fewer local experts: the new ones have nothing of the shares and of the stacks yet."""
+        before, n = state.get("local_shares"), FORMAT_2_LOCAL
+        upgraded = {**state, "ordered": np.ones(1, np.int64)}
+        if before is None:
+            return upgraded
+        shapes = {
+            "local_shares": (n + 2,),
+            "local_stack_weights": (2 * n,),
+            "local_stack_covariances": (2 * n * n,),
+        }
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
+            raise state_error()
+        fresh = self._empty_local(state)
+        shares = np.zeros(len(fresh["local_shares"]))
+        shares[:n], shares[-2:] = before[:n], before[n:]
+        experts = len(shares) - 2
+        weights = np.zeros((2, experts))
+        weights[:, :n] = state["local_stack_weights"].reshape(2, n)
+        covariances = fresh["local_stack_covariances"].reshape(2, experts, experts).copy()
+        covariances[:, :n, :n] = state["local_stack_covariances"].reshape(2, n, n)
+        return upgraded | {
+            "local_shares": shares,
+            "local_stack_weights": weights.ravel(),
+            "local_stack_covariances": covariances.ravel(),
+        }
 
     def _empty_local(self, state: State) -> State:
         """The arrays of an empty local memory, which an older state lacks."""
@@ -419,7 +522,7 @@ class NewtonMixture(CoreLearner):
 
     def _restart(self) -> None:
         """Both memories anew from the rows kept: the experts' features are others now."""
-        self._rebuild(list(self._core.MEMORIES))
+        self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])
 
 
 def without_outliers(rows: Array, targets: Array) -> Array:

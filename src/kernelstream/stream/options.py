@@ -18,6 +18,7 @@ class Options(TableOptions):
     delimiter: str | None = None
     chunk_size: int = 8192
     latency: float | None = None
+    charset: str | None = None
     n_features: int | None = None
     left: int | None = None
     bad: BadRows = field(default_factory=lambda: BadRows("stop"))

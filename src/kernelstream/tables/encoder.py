@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.tables.columns import Columns, check_kinds
 from kernelstream.tables.errors import SourceError, TooWideError
-from kernelstream.tables.features import Features, check_description, upgraded
+from kernelstream.tables.features import OF_A_FILE, Features, check_description, upgraded
 from kernelstream.tables.frames import Frame, is_records, record_entries
 from kernelstream.tables.kinds import Kind
 from kernelstream.tables.options import MAX_FEATURES, TEXT_FEATURES, TableOptions
@@ -91,7 +91,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         >>> TableEncoder.from_description(encoder.description).get_feature_names_out().tolist()
         ['age', 'age missing']
         """
-        state = upgraded(description)
+        state = {key: value for key, value in upgraded(description).items() if key not in OF_A_FILE}
         check_description(state)
         encoder = cls(max_categories=state["max_categories"] or 64, hashed=state["hashed"])
         encoder.text_features = state["text_features"]

@@ -21,6 +21,9 @@ from kernelstream.tables.values import Coded, Values
 VERSION = 2
 """Of the description of columns and features that models keep."""
 
+OF_A_FILE = ("order", "delimiter")
+"""What a reader's state has beside its description: what only the file at hand has."""
+
 # The key of a feature within its column: "" for a number, "=red" for the category red, "@elapsed" for a part of a time, and
 _MISSING, _OTHER, _TEXT, _HASHED = "?", "*", "~", "#"
 _LONGEST_NAME = 100
