@@ -63,6 +63,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@click.option("--dry-run", is_flag=True, help="Only say what the columns and the task are; learn nothing.")
 @metric_options
 @output_options
 @reading_options()
@@ -77,6 +78,7 @@ def run(
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
+    dry_run: bool,
     curve: str | None,
     overwrite: bool,
     quiet: bool,
@@ -128,6 +130,11 @@ def run(
     if guess is not None:
         task = options["task"] = guess.task
     check_metrics(metrics, task)
+    if dry_run:
+        from kernelstream.cli.columns import show_source
+
+        show_source(places, source_name(names), options | {"task": task}, guess and guess.reason, as_json)
+        return 0
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
