@@ -23,9 +23,10 @@ examples:
   kernelstream inspect train.csv --target price --column zip=category
 """,
 )
+@click.option("--arrays", is_flag=True, help="Also the arrays of the learner's state, and their shapes.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 @reading_options(required=True)
-def inspect(sources: tuple[str, ...], as_json: bool, **reading: Any) -> int:
+def inspect(sources: tuple[str, ...], arrays: bool, as_json: bool, **reading: Any) -> int:
     """Show what a model file holds, or what the columns of a source are, by its first rows."""
     import_scikit_learn()
     from kernelstream.files import is_model_file
@@ -35,7 +36,7 @@ def inspect(sources: tuple[str, ...], as_json: bool, **reading: Any) -> int:
     ):
         if len(sources) > 1:
             raise UsageError("inspect shows one model at a time")
-        return _inspect_model(sources[0], as_json)
+        return _inspect_model(sources[0], arrays, as_json)
     from kernelstream.cli.columns import show_source
     from kernelstream.cli.reading import reading_arguments, source_name
 
@@ -46,7 +47,7 @@ def inspect(sources: tuple[str, ...], as_json: bool, **reading: Any) -> int:
     return 0
 
 
-def _inspect_model(model: str, as_json: bool) -> int:
+def _inspect_model(model: str, arrays: bool, as_json: bool) -> int:
     from kernelstream.cli.columns import print_columns
     from kernelstream.cli.display import size
     from kernelstream.learners import registered
@@ -71,7 +72,9 @@ def _inspect_model(model: str, as_json: bool) -> int:
         classes = record["classes"]["values"]
         more = ", more may come" if record["open"] else ""
         pairs.append((f"classes ({len(classes):,})", _shortened(classes) + more))
-    pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in sorted(record["arrays"].items()))))
+    if arrays:
+        shapes = sorted(record["arrays"].items())
+        pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in shapes)))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
     if note is not None:

@@ -12,18 +12,41 @@ from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick"]
+__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "learnt_model", "pick", "scaling_text"]
 
 Estimator = KernelClassifier | KernelRegressor
 
 
-def estimator_of(task: str, learner: Learner) -> Estimator:
-    """A new estimator for a task.
+def estimator_of(task: str, learner: Learner, scale: bool | None = None) -> Estimator:
+    """A new estimator for a task. Without a word about scaling, it is done for learners that do not scale by themselves.
 
     >>> estimator_of("regression", default_learner())
-    KernelRegressor(learner=NewtonMixture())
+    KernelRegressor(learner=NewtonMixture(), scale='auto')
     """
-    return KernelRegressor(learner) if task == "regression" else KernelClassifier(learner)
+    kind = KernelRegressor if task == "regression" else KernelClassifier
+    return kind(learner, scale="auto" if scale is None else scale)
+
+
+def scaling_text(models: Iterable[tuple[str, Estimator]]) -> str:
+    """Which of some models have their inputs scaled, in words.
+
+    >>> scaling_text([("NOGD", estimator_of("regression", learner_of("NOGD", [], 0)))])
+    'inputs brought to a common scale, online (--no-scale leaves them as they are): NOGD'
+    """
+    scaled: list[str] = []
+    own: list[str] = []
+    not_scaled: list[str] = []
+    for name, model in models:
+        itself = isinstance(model.learner, Learner) and model.learner.scales_itself
+        (
+            scaled if model.scale is True or (model.scale and not itself) else own if itself else not_scaled
+        ).append(name)
+    parts = (
+        ("inputs brought to a common scale, online (--no-scale leaves them as they are)", scaled),
+        ("scaled by the learner itself", own),
+        ("inputs as they are", not_scaled),
+    )
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
 
 
 def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int) -> Learner:
@@ -47,6 +70,20 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
         learner.set_params(**{key: _object_of(key, value)})
     learner.check()
     return learner
+
+
+def learnt_model(path: str) -> tuple[Estimator, dict[str, Any]]:
+    """A model from its file, and the arguments of `read` that make features of rows as it learnt them."""
+    from kernelstream.persistence import load_noted
+
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
+    model, note = load_noted(path)
+    note = note if isinstance(note, dict) else {}
+    encoding = note.get("encoding")
+    if hasattr(model, "encoder_"):  # the source makes the features, and the model gets those
+        encoding = model.encoder_.description
+        model.set_columns(None)
+    return model, (note.get("options") or {}) | ({"encoding": encoding} if encoding else {})
 
 
 def learner_class(name: str) -> type[Learner]:

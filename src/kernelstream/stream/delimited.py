@@ -13,7 +13,7 @@ from kernelstream.stream.bad_rows import BadRow, SourceError, TooWideError
 from kernelstream.stream.lines import Block, Lines, TextReader
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
-from kernelstream.tables.columns import Columns, Label
+from kernelstream.tables.columns import Columns, Label, find_column
 from kernelstream.tables.features import Features
 from kernelstream.tables.kinds import LOOK_AHEAD, MOSTLY, Kind, kind_of_words
 from kernelstream.tables.values import Values, gather
@@ -28,7 +28,7 @@ _REASONS = (
     "a quote is not closed",
     "{field} is not a number (a column of categories: categorical=)",
     "{field} is not finite",
-    "the text is not UTF-8",
+    "the text is not UTF-8 (another encoding: charset='latin-1' or the like)",
     "the label is missing",
     "label {field} is not a number",
     "label {field} is not finite",
@@ -95,7 +95,9 @@ class CsvReader(TextReader):
             try:
                 self._names = [field.decode().strip() for field in fields]
             except UnicodeDecodeError:
-                raise SourceError(f"{place}: the names of the columns are not UTF-8") from None
+                raise SourceError(
+                    f"{place}: the names of the columns are not UTF-8: say charset='latin-1' or the like"
+                ) from None
             lines.drop(first)
         else:
             self._names = [str(i) for i in range(len(fields))]
@@ -184,6 +186,17 @@ class CsvReader(TextReader):
             values, records = values.part(keep), records[keep]
         return _Parsed(values, records), bad
 
+    def kept(self) -> list[str]:
+        """The column to be kept, of the rows given last."""
+        block, parsed = self._last
+        place = self._names.index(
+            find_column(self._opened.name if self._opened else "", self._options.keep or 0, self._names)
+        )
+        records = (block.record(number) for number in parsed.records.tolist())
+        return [
+            _text.csv_fields(record, self._delimiter)[place].decode("utf-8", "replace") for record in records
+        ]
+
     def _refusal(
         self, block: Block, record: int, reason: int, column: int, start: int, end: int, doubled: int
     ) -> BadRow:
@@ -209,7 +222,7 @@ def guess_delimiter(line: bytes, name: str) -> str:
     if len(best) > 1:
         told = " and ".join(f"{most} of {mark!r}" for mark in best)
         raise SourceError(
-            f"{name}: cannot tell the delimiter, as the first line has {told}: say --delimiter (delimiter= in Python)"
+            f"{name}: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
         )
     return best[0]
 
