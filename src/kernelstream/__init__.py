@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from kernelstream.merging import branch, merge
     from kernelstream.persistence import load
+    from kernelstream.tables.encoder import TableEncoder
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "RationalQuadratic",
     "ScoreOverflowError",
     "Spectrum",
+    "TableEncoder",
     "alignment",
     "branch",
     "errors",
@@ -74,6 +76,7 @@ _MODULE_OF = {
     "Precomputed": "kernels",
     "RationalQuadratic": "kernels",
     "Spectrum": "kernels",
+    "TableEncoder": "tables.encoder",
     "load": "persistence",
 }
 
