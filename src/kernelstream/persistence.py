@@ -32,6 +32,8 @@ from kernelstream.files import write_atomically
 from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, registered
 from kernelstream.scaling import Scaler
+from kernelstream.tables.encoder import TableEncoder
+from kernelstream.tables.features import check_description, upgraded
 
 __all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
@@ -144,6 +146,8 @@ def pack(model: Model, note: Any = None) -> bytes:
     if isinstance(model, KernelClassifier):
         record["classes"] = _encode_classes(model.classes_)
         record["open"] = model._open
+    if hasattr(model, "encoder_"):
+        record["columns"] = model.encoder_.description
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
     if hasattr(model, "scaler_"):
         arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
@@ -328,9 +332,10 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     fit = {key: _decode(value) for key, value in record.get("fit", {}).items() if key in _FIT}
     model: Model = estimator(None if record["default"] is True else clone(learner), **fit)
     model.learner_ = learner
+    model.n_features_in_ = int(shape[0])
     if scaler is not None:
         model.scaler_ = scaler
-    model.n_features_in_ = int(shape[0])
+    _attach_columns(model, record)
     if "feature_names" in record:
         names = record["feature_names"]
         if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
@@ -340,6 +345,28 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True
     return model
+
+
+def _attach_columns(model: Model, record: Record) -> None:
+    """The columns that the features came from, if the file has them; of older files they are in the note of `run --save`."""
+    columns, note = record.get("columns"), record.get("note")
+    if columns is not None:
+        check_description(columns)
+    elif isinstance(note, dict) and isinstance(note.get("encoding"), dict):
+        kept = note["encoding"]
+        if kept.get("format") == "libsvm" or not isinstance(kept.get("state"), dict):
+            return
+        columns = upgraded(kept["state"], (note.get("options") or {}).get("hashed"))
+    if columns is None:
+        return
+    encoder = TableEncoder.from_description(columns)
+    if encoder.width != model.n_features_in_ and "columns" not in record:
+        return
+    if encoder.width != model.n_features_in_:
+        raise ModelFileError(
+            f"its columns have {encoder.width:,} features, its model {model.n_features_in_:,}"
+        )
+    model.set_columns(encoder.description)
 
 
 def _scaler_of(arrays: Arrays, width: int) -> Scaler | None:

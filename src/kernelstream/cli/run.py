@@ -138,7 +138,9 @@ def run(
         algorithm = model.learner_
         is_regression = isinstance(model, KernelRegressor)
         options = (
-            learnt | options | {"grow": True, "task": "regression" if is_regression else "classification"}
+            learnt
+            | options
+            | {"add_features": True, "task": "regression" if is_regression else "classification"}
         )
     else:
         algorithm = learner_of(learner, settings, reading["seed"])
@@ -181,7 +183,7 @@ def run(
             + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
         )
     if save:
-        save_model(outcome.model, save, _note(outcome.position, options))
+        save_model(outcome.model, save, _note(outcome.model, outcome.position, options))
     title, name = type(algorithm).__name__, source_name(names)
     if curve:
         write_curve(curve, {title: result}, metrics)
@@ -212,8 +214,11 @@ def run(
     return 130 if outcome.interrupted else 0
 
 
-def _note(position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """How columns became features, so that `predict` does the same."""
-    encoding = {"format": position["format"], "state": position["reader"]} if position["format"] else None
-    kept = {key: options[key] for key in ("categorical", "hashed", "drop", "header") if key in options}
-    return {"encoding": encoding, "options": kept}
+def _note(model: Any, position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """How rows were read, so that `predict` does the same; the columns that have names are the model's own."""
+    kept = {key: options[key] for key in ("header",) if key in options}
+    if position["format"] == "libsvm":
+        return {"encoding": {"format": "libsvm", "state": position["reader"]}, "options": kept}
+    if position["format"]:
+        model.set_columns(position["reader"])
+    return {"options": kept}
