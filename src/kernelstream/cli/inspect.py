@@ -46,6 +46,13 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
     ]
     if "feature_names" in record:
         pairs.append(("feature names", _shortened(record["feature_names"])))
+    if "columns" in record:
+        kinds = record["columns"]["kinds"]
+        for kind in dict.fromkeys(kinds.values()):
+            names = [_readable(name) for name in kinds if kinds[name] == kind]
+            pairs.append((f"{_PLURALS.get(kind, kind)} ({len(names):,})", _shortened(names)))
+        if record["columns"]["target"] is not None:
+            pairs.append(("target", _readable(record["columns"]["target"])))
     if "classes" in record:
         classes = record["classes"]["values"]
         more = ", more may come" if record["open"] else ""
@@ -55,12 +62,25 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
         pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in shapes)))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
-    if note is not None:
-        pairs.append(("note", _shortened([json.dumps(note)])))
+    if note not in (None, {"options": {}}):
+        pairs.append(("note", _shortened([json.dumps(note, ensure_ascii=False)])))
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name:<{width}}  {text}")
     return 0
+
+
+_PLURALS = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "category": "categories",
+    "time": "times",
+    "text": "texts",
+}
+
+
+def _readable(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 def _shown(value: Any) -> str:
