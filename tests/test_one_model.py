@@ -196,3 +196,36 @@ def source_rows(given, encoding):
     from kernelstream import TableEncoder
 
     return TableEncoder.from_description(encoding).transform(given)
+
+
+def test_kinds_are_shown_and_set(tmp_path, capsys):
+    path = write(tmp_path / "t.csv", table(50, 0), "csv")
+    run("inspect", path)
+    shown = capsys.readouterr().out
+    for line in (
+        "age     number    1, 1 for missing ones",
+        "when    time      7",
+        "review  text      4,096",
+        "member  boolean   1",
+    ):
+        assert line in shown
+    run(
+        "inspect", path, "--target", "label", "--column", "colour=drop", "--column", "when=category", "--json"
+    )
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert columns == {
+        "age": "number", "when": "category", "review": "text", "member": "boolean", "colour": "drop", "label": "label",
+    }  # fmt: skip
+    run("run", path, "--target", "label", "--dry-run", "--save", tmp_path / "m")
+    assert "t.csv: classification, because the target is text" in capsys.readouterr().out
+    assert not (tmp_path / "m").exists()
+    run("run", path, "--target", "label", "--column", "review=drop", "--quiet", "--save", tmp_path / "m")
+    capsys.readouterr()
+    run("inspect", tmp_path / "m")
+    shown = capsys.readouterr().out
+    assert "review  drop" in shown
+    assert "label   label" in shown
+    assert main(["inspect", str(path), "--column", "age=date"]) == 2
+    assert "expected NAME=KIND with a kind of number, boolean" in capsys.readouterr().err
+    assert main(["run", str(path), "--target", "label", "--column", "agee=number"]) == 2
+    assert "has no column 'agee'; did you mean 'age'?" in capsys.readouterr().err

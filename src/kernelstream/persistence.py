@@ -113,6 +113,8 @@ def describe(path: str | os.PathLike[str]) -> Record:
     data = _read(path, MAX_BYTES)
     model, record, arrays = _unpacked(data, os.fspath(path), MAX_BYTES)
     shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
+    if hasattr(model, "encoder_"):
+        record["columns"] = model.encoder_.description  # of older files it is in the note
     return record | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
 
 

@@ -109,7 +109,6 @@ WRONG = [
     ("compare rings", "Missing option '--learners'"),
     ("predict nothing.safetensors good.csv", "No such file or directory: nothing.safetensors"),
     ("predict good.csv good.csv", "not a model file"),
-    ("inspect good.csv", "good.csv: damaged, cut short or not a model file"),
 ]
 
 
@@ -177,5 +176,5 @@ def test_inspect_shows_columns_by_kind_as_they_are_spelled(capsys, tmp_path):
     capsys.readouterr()
     cli.main(["inspect", model])
     out = capsys.readouterr().out
-    for line in ("numbers (1)       größe", "categories (1)    farbe", "target            y"):
+    for line in ("größe   number", "farbe   category", "y       label"):
         assert line in out

@@ -1,13 +1,14 @@
-"""`kernelstream inspect`: show what a model file holds."""
+"""`kernelstream inspect`: show what a model file holds, or what the columns of a source are."""
 
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
 
-from kernelstream.cli.arguments import Command, paths
+from kernelstream.cli.arguments import Command, UsageError, reading_options
 from kernelstream.cli.imports import import_scikit_learn
 
 __all__ = ["inspect"]
@@ -19,14 +20,35 @@ __all__ = ["inspect"]
 examples:
   kernelstream inspect model.safetensors
   kernelstream inspect model.safetensors --json
+  kernelstream inspect train.csv --target price --column zip=category
 """,
 )
-@click.argument("model", shell_complete=paths)
 @click.option("--arrays", is_flag=True, help="Also the arrays of the learner's state, and their shapes.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def inspect(model: str, arrays: bool, as_json: bool) -> int:
-    """Show what a model file holds."""
+@reading_options(required=True)
+def inspect(sources: tuple[str, ...], arrays: bool, as_json: bool, **reading: Any) -> int:
+    """Show what a model file holds, or what the columns of a source are, by its first rows."""
     import_scikit_learn()
+    from kernelstream.files import is_model_file
+
+    if any(
+        name.endswith(".safetensors") or (os.path.isfile(name) and is_model_file(name)) for name in sources
+    ):
+        if len(sources) > 1:
+            raise UsageError("inspect shows one model at a time")
+        return _inspect_model(sources[0], arrays, as_json)
+    from kernelstream.cli.columns import show_source
+    from kernelstream.cli.reading import reading_arguments, source_name
+
+    names, options = reading_arguments(sources, reading)
+    if options.get("target") is None:
+        options["target"] = False  # nothing is to be predicted
+    show_source(list(names), source_name(names), options, None, as_json)
+    return 0
+
+
+def _inspect_model(model: str, arrays: bool, as_json: bool) -> int:
+    from kernelstream.cli.columns import print_columns
     from kernelstream.cli.display import size
     from kernelstream.learners import registered
     from kernelstream.persistence import describe
@@ -46,13 +68,6 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
     ]
     if "feature_names" in record:
         pairs.append(("feature names", _shortened(record["feature_names"])))
-    if "columns" in record:
-        kinds = record["columns"]["kinds"]
-        for kind in dict.fromkeys(kinds.values()):
-            names = [_readable(name) for name in kinds if kinds[name] == kind]
-            pairs.append((f"{_PLURALS.get(kind, kind)} ({len(names):,})", _shortened(names)))
-        if record["columns"]["target"] is not None:
-            pairs.append(("target", _readable(record["columns"]["target"])))
     if "classes" in record:
         classes = record["classes"]["values"]
         more = ", more may come" if record["open"] else ""
@@ -67,20 +82,10 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name:<{width}}  {text}")
+    if "columns" in record:
+        print("columns")
+        print_columns(record["columns"])
     return 0
-
-
-_PLURALS = {
-    "number": "numbers",
-    "boolean": "booleans",
-    "category": "categories",
-    "time": "times",
-    "text": "texts",
-}
-
-
-def _readable(name: str) -> str:
-    return name if name.isprintable() else repr(name)
 
 
 def _shown(value: Any) -> str:

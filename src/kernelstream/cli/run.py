@@ -72,6 +72,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@click.option("--dry-run", is_flag=True, help="Only say what the columns and the task are; learn nothing.")
 @scale_option
 @metric_options
 @output_options
@@ -89,6 +90,7 @@ def run(
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
+    dry_run: bool,
     curve: str | None,
     overwrite: bool,
     quiet: bool,
@@ -138,9 +140,7 @@ def run(
         algorithm = model.learner_
         is_regression = isinstance(model, KernelRegressor)
         options = (
-            learnt
-            | options
-            | {"add_features": True, "task": "regression" if is_regression else "classification"}
+            learnt | options | {"grow": True, "task": "regression" if is_regression else "classification"}
         )
     else:
         algorithm = learner_of(learner, settings, reading["seed"])
@@ -159,6 +159,11 @@ def run(
     if guess is not None:
         task = options["task"] = guess.task
     check_metrics(metrics, task)
+    if dry_run:
+        from kernelstream.cli.columns import show_source
+
+        show_source(places, source_name(names), options | {"task": task}, guess and guess.reason, as_json)
+        return 0
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(

@@ -43,7 +43,7 @@ def read(
     dtype: DTypeLike = np.float64,
     on_bad_row: str = "stop",
     encoding: dict[str, Any] | None = None,
-    add_features: bool = False,
+    grow: bool = False,
     keep: str | int | None = None,
     resume: dict[str, Any] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -83,7 +83,7 @@ def read(
         on_bad_row: "stop", "skip", or "quarantine=FILE", which appends bad rows to a file as they came.
         encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
             features, and none are added (LIBSVM rows may still be wider). It may come from another format.
-        add_features: with `encoding`, whether new categories and names get features, as for a model that goes on learning.
+        grow: new columns and categories get features also where `encoding` says what the others become.
         keep: a column whose values `Source.kept` has for the rows given last, as they came: of CSV, TSV, JSON lines, Parquet
             and Arrow.
         resume: a `Source.position` from an earlier read with the same arguments; its next row is the first.
@@ -188,7 +188,7 @@ def read(
         max_features=max_features,
         dtype=np.dtype(dtype),
         left=None if rows is None else max(rows - (resume["rows"] if resume else 0), 0),
-        frozen=encoding is not None and not add_features,
+        frozen=encoding is not None and not grow,
         keep=keep,
         bad=BadRows(on_bad_row, resume["bad"] if resume else None),
     )

@@ -136,6 +136,10 @@ def _columns_of(X: Any, where: str) -> dict[Any, Any]:
     if is_records(X):
         names = dict.fromkeys(name for record in X for name in record)
         return {name: [record.get(name) for record in X] for name in names}
+    if hasattr(X, "get_columns"):  # polars
+        return {column.name: column for column in X.get_columns()}
+    if hasattr(X, "collect_schema"):
+        raise SourceError(f"{where} is a query of polars: give its result, X.collect()")
     if hasattr(X, "column_names") and hasattr(X, "column"):  # pyarrow
         return {name: X.column(name) for name in X.column_names}
     if hasattr(X, "schema") and hasattr(X, "column") and hasattr(X.schema, "names"):  # a batch of pyarrow
@@ -144,10 +148,6 @@ def _columns_of(X: Any, where: str) -> dict[Any, Any]:
         if not X.columns.is_unique:
             raise SourceError(f"{where} has two columns called {X.columns[X.columns.duplicated()][0]!r}")
         return {name: X[name] for name in X.columns}
-    if hasattr(X, "get_columns"):  # polars
-        return {column.name: column for column in X.get_columns()}
-    if hasattr(X, "collect_schema"):
-        raise SourceError(f"{where} is a query of polars: give its result, X.collect()")
     if hasattr(X, "nnz"):
         raise SourceError(f"{where} is sparse: it has no columns of other kinds than numbers")
     array = X if isinstance(X, np.ndarray) else _array(X)
@@ -175,7 +175,7 @@ def _typed(raw: Any, column: str, where: str) -> Column:
     if module == "polars":
         return _from_polars(raw, column, where)
     if module == "pandas":
-        return _from_pandas(raw, column, where)
+        return _from_pandas(raw.to_series() if hasattr(raw, "to_series") else raw, column, where)
     array = raw if isinstance(raw, np.ndarray) else None
     if array is None or array.dtype.kind not in "fiubMUO":
         array = np.empty(len(raw), object)
