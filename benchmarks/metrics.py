@@ -95,7 +95,7 @@ def regression(parts):
 def main():
     fraud = io.BytesIO(example("fraud.csv"))
     streams = {
-        "fraud, 1 % of 8,000 rows": (
+        "fraud, 1 % of 4,000 rows": (
             KernelClassifier(NOGD(loss="logistic"), scale=True),
             read(fraud, format="csv", target="fraud", drop=["payment", "when"], chunk_size=CHUNK),
             classification,
