@@ -86,17 +86,7 @@ def run(*arguments):
 def test_one_model_from_a_file_to_a_frame_to_json_lines(form, tmp_path, capsys):
     first, second, third = table(300, 0), table(120, 1), table(80, 2)
     model, went_on = tmp_path / "m.safetensors", tmp_path / "m2.safetensors"
-    options = [
-        "--target",
-        "label",
-        "--learner",
-        "NOGD",
-        "--set",
-        "budget=40",
-        "--set",
-        "loss=logistic",
-        "--quiet",
-    ]
+    options = ["--target", "label", "--set", "budget=20", "--quiet"]
     run("run", write(tmp_path / f"train.{form}", first, form), *options, "--save", model)
 
     loaded = kernelstream.load(model)
@@ -129,7 +119,7 @@ def test_one_model_from_a_file_to_a_frame_to_json_lines(form, tmp_path, capsys):
     assert capsys.readouterr().out.split() == loaded.predict(table_of_third).tolist()
 
     # the same rows through Python alone: equal to the bit
-    alone = KernelClassifier(again.learner, columns="auto")
+    alone = KernelClassifier(again.learner, columns="auto", scale=again.scale)
     rows = without_labels(first)
     given = rows if form == "jsonl" else frame(rows)
     alone.partial_fit(given, [r["label"] for r in first])

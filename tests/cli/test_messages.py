@@ -109,6 +109,10 @@ WRONG = [
     ("compare rings", "Missing option '--learners'"),
     ("predict nothing.safetensors good.csv", "No such file or directory: nothing.safetensors"),
     ("predict good.csv good.csv", "not a model file"),
+    (
+        "inspect good.csv --column a=date",
+        "expected NAME=KIND with a kind of number, boolean, category, time, text, drop",
+    ),
 ]
 
 

@@ -289,9 +289,7 @@ class Features:
         rows = np.concatenate([full_rows, *(r for r, _ in marks), *(t[0] for t in texts)])
         columns = np.concatenate([full_columns, *(c for _, c in marks), *(t[1] for t in texts)])
         data = np.concatenate([numbers[full_rows, full_columns], np.ones(ones), *(t[2] for t in texts)])
-        X = csr_array((data.astype(dtype), (rows, columns)), (n, self.width))
-        X.sort_indices()
-        return X
+        return _csr(data.astype(dtype), rows, columns, (n, self.width))
 
     def _hash_texts(
         self, base: int, codes: NDArray[Any], words: list[str | None]
@@ -396,9 +394,8 @@ class Features:
             values = np.concatenate([values[keep], *(piece[1] for piece in pieces)])
         elif not keep.all():
             columns, rows, values = columns[keep], rows[keep], values[keep]
-        X = csr_array((values.astype(self._options.dtype), (rows, columns)), (n, self.width))
+        X = _csr(values.astype(self._options.dtype), rows, columns, (n, self.width))
         X.eliminate_zeros()  # hashes that collide were added
-        X.sort_indices()
         return X
 
     def give_rows(
@@ -418,6 +415,15 @@ class Features:
         if not self._options.frozen:
             self.meet_rows(rows, codes, entries, values)
         return self.encode_rows(n, rows, codes, entries, values)
+
+
+def _csr(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
+    """A CSR matrix, sorted, with indices of 32 bits, which scikit-learn wants."""
+    X = csr_array((values, (rows.astype(np.int32), columns.astype(np.int32))), shape)
+    X.sum_duplicates()
+    if X.indices.dtype != np.int32 and X.nnz < 2**31:
+        X = csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape)
+    return X
 
 
 def _entries(values: Values, columns: Columns) -> tuple[Any, Any, list[tuple[str, str | None]], Any]:
