@@ -77,6 +77,9 @@ def _inspect_model(model: str, arrays: bool, as_json: bool) -> int:
         pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in shapes)))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
+    pairs += [
+        ("drift log" if not place else "", event["text"]) for place, event in enumerate(record["events"])
+    ]
     if note not in (None, {"options": {}}):
         pairs.append(("note", _shortened([json.dumps(note, ensure_ascii=False)])))
     width = max(len(name) for name, _ in pairs)
