@@ -615,9 +615,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         shuffle: bool = True,
         random_state: Any = 0,
         scale: Scale = False,
+        columns: Any = None,
         class_weight: ClassWeight = None,
     ) -> None:
-        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale)
+        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale, columns=columns)
         self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
