@@ -27,6 +27,11 @@ def blocks(text):
     return found
 
 
+def without_drift(lines):
+    """When a memory is rebuilt depends on the last digits."""
+    return [line for line in lines if not re.match(r"the drift log|  round [\d,]+:", line)]
+
+
 def same(shown, printed):
     """Words are equal, numbers nearly: other processors round otherwise."""
     if shown.strip().startswith(TIMINGS) and printed.strip().startswith(TIMINGS):
@@ -58,7 +63,8 @@ def test_the_first_hour(tmp_path):
         done = subprocess.run(
             ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, check=False
         )
-        printed = (done.stdout + done.stderr).decode().splitlines()
+        printed = without_drift((done.stdout + done.stderr).decode().splitlines())
+        shown = without_drift(shown)
         assert len(printed) == len(shown), f"{command}\n{printed}"
         for expected, line in zip(shown, printed, strict=True):
             assert same(expected, line), f"{command}\n{expected}\n{line}"
