@@ -56,7 +56,7 @@ MAX_BYTES = 1 << 33
 _KEY = "kernelstream"
 _SCALER, _CALIBRATION = "scaler.", "calibration."  # before the names of their arrays
 _FIT = ("shuffle", "random_state", "scale")  # parameters of the estimators beside the learner
-_ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
+_ESTIMATORS: dict[str, Any] = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
     for module, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))

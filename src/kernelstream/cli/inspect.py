@@ -80,8 +80,8 @@ def _inspect_model(model: str, arrays: bool, as_json: bool) -> int:
     pairs += [
         ("drift log" if not place else "", event["text"]) for place, event in enumerate(record["events"])
     ]
-    if note is not None:
-        pairs.append(("note", _shortened([json.dumps(note)])))
+    if note not in (None, {"options": {}}):
+        pairs.append(("note", _shortened([json.dumps(note, ensure_ascii=False)])))
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name:<{width}}  {text}")

@@ -12,7 +12,7 @@ from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
 from kernelstream.stream.row_reader import RowReader
 from kernelstream.tables.arrow import is_number, is_text, is_time, kind_of_column, values_of
-from kernelstream.tables.columns import Label
+from kernelstream.tables.columns import Label, find_column
 from kernelstream.tables.kinds import LOOK_AHEAD, Kind
 from kernelstream.tables.values import Values
 
@@ -84,7 +84,17 @@ class _ArrowRows(RowReader):
             type_ = schema.field(name).type
             if not (is_number(type_) or is_text(type_) or is_time(type_)):
                 raise SourceError(f"{file}: column {name!r} is of type {type_}, which cannot be read")
-        return columns.used + label
+        names = columns.used + label
+        if self._options.keep is not None:
+            self._keep = find_column(file, self._options.keep, schema.names)
+            names += [self._keep] * (self._keep not in names)
+        return names
+
+    def kept(self) -> list[Any]:
+        """The column to be kept, of the rows given last."""
+        rows, refused = self._last
+        bad = {row.row for row in refused}
+        return [value for row, value in enumerate(rows.column(self._keep).to_pylist()) if row not in bad]
 
 
 class ParquetReader(_ArrowRows):

@@ -19,7 +19,6 @@ class Options(TableOptions):
     chunk_size: int = 8192
     latency: float | None = None
     charset: str | None = None
-    keep: str | int | None = None  # a column whose values are given beside the rows
     n_features: int | None = None
     left: int | None = None
     bad: BadRows = field(default_factory=lambda: BadRows("stop"))

@@ -74,6 +74,7 @@ class RowReader(ABC):
                     options.bad.meet(
                         partial(self._message, opened.name, bad), self._raw(rows.slice(bad.row, 1))
                     )
+                self._last = rows, refused
                 self._row += rows.num_rows
                 done += rows.num_rows
                 yield chunk

@@ -138,7 +138,7 @@ class Columns:
         needed = [*self.used, *([self.target] if self.read_target is not None else [])]
         held, known = set(names), {*self.names, self.target}
         lacking = [name for name in needed if name is not None and name not in held]
-        new = [name for name in names if name not in known]
+        new = [name for name in names if name not in known and name != self._options.keep]
         if lacking or new:
             what = f"lacks {lacking[0]!r}" if lacking else f"has {new[0]!r}"
             raise SourceError(f"{file} {what}, other than the columns before it: {listed(self.names)}")

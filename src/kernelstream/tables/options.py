@@ -45,6 +45,7 @@ class TableOptions:
     text_features: int = TEXT_FEATURES
     max_features: int = MAX_FEATURES
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    keep: str | int | None = None  # a column whose values are given beside the rows
     frozen: bool = False  # the features are known: none are added
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any] | None:
