@@ -29,7 +29,7 @@ class Memory {
       : centre(size_t(width)),
         scale(size_t(width)),
         zero(size_t(width)),
-        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget),
+        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget, false),
         whitening(landmarks.slots(), budget),
         k_(size_t(kBlock * landmarks.slots())),
         starts_(size_t(kBlock + 1)) {}
@@ -62,7 +62,7 @@ class Memory {
   // After centre or scale changed.
   void settle() {
     moved_.clear();
-    for (size_t d = 0; d < size_t(landmarks.panel.width()); ++d)
+    for (size_t d = 0; d < size_t(landmarks.width()); ++d)
       if ((zero[d] = soft_clip(-centre[d] * scale[d])) != 0) moved_.push_back(int64_t(d));
   }
 
