@@ -1,10 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import RegressorMixin
 
 from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream.errors import CapacityError
 from kernelstream.evaluate import CURVE_POINTS, Result, progressive
+from kernelstream.learners import NOGD, KernelPA
 from kernelstream.stream import friedman, moving_classes, rings
 
 
@@ -164,3 +168,60 @@ def test_rows_may_be_sparse_or_a_frame():
     assert progressive(KernelClassifier(), csr_array(X), y, chunk_size=100).mistakes == expected
     for frame in (pd.DataFrame(X, columns=["a", "b"]), pl.DataFrame(X, schema=["a", "b"])):
         assert progressive(KernelClassifier(), frame, y, chunk_size=100).mistakes == expected
+
+
+@pytest.mark.parametrize("learner", [None, "NOGD"])
+@pytest.mark.parametrize("labels", [[3, 1, 7], ["ham", "spam"], [0.0, 1.0]])
+def test_metrics_do_not_depend_on_chunks_and_change_nothing(labels, learner):
+    """Classes that appear later are split off: every row is scored by the classes known before it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    y = np.array(labels)[np.minimum(rng.integers(len(labels), size=240), np.arange(240) // 60)]
+
+    def new():
+        return KernelClassifier(None if learner is None else NOGD(budget=20))
+
+    plain = [new().predict_then_learn(X, y)]
+    results = []
+    for chunk in (1, 7, 240):
+        model, result, predicted = new(), None, []
+        result = Result.of(model, window=100, curves=["accuracy"])
+        predicted = [result.step(model, X[i : i + chunk], y[i : i + chunk]) for i in range(0, 240, chunk)]
+        assert all(map(_same, np.concatenate(predicted).tolist(), plain[0].tolist()))
+        results.append(result)
+    first = results[0].evaluation.record()
+    assert first["metrics"]["accuracy"] == pytest.approx(1 - results[0].error_rate)
+    for result in results[1:]:
+        assert result.evaluation.record() == first
+        assert result.evaluation.curve("accuracy") == results[0].evaluation.curve("accuracy")
+    assert (first["metrics"]["log_loss"] is None) == (learner == "NOGD")
+    assert first["metrics"]["roc_auc"] is not None
+    assert set(first["baselines"]) == {"majority class", "last label"}
+    again = Result.from_state(json.loads(json.dumps(results[0].state(), allow_nan=False)))
+    assert again == results[0]
+    assert again.evaluation.record() == first
+
+
+def _same(a, b):
+    return a == b or (a != a and b != b)
+
+
+def test_a_chunk_with_a_new_class_that_is_refused_leaves_the_model_as_it_was():
+    model = KernelClassifier(KernelPA(max_size=5))
+    result = Result.of(model, window=10)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    result.step(model, X[:3], y[:3])
+    before = model.predict(X).tolist()
+    with pytest.raises(CapacityError):
+        result.step(model, X[3:], np.where(np.arange(3, 60) > 40, 2, y[3:]))
+    assert model.predict(X).tolist() == before
+    assert (result.rounds, result.evaluation.metrics.rows) == (3, 3)
+
+
+def test_metrics_of_a_regression():
+    X, y = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300.0)
+    result = progressive(KernelRegressor(), X, y, window=100)
+    record = result.evaluation.record()
+    assert record["metrics"]["rmse"] == pytest.approx(result.rmse, rel=1e-12)
+    assert record["baselines"]["last label"]["mae"] == pytest.approx(299 / 300)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from kernelstream.metrics import Baseline, ClassificationMetrics, RegressionMetrics
+from kernelstream.metrics import Baseline, ClassificationMetrics, Evaluation, RegressionMetrics
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -136,3 +136,64 @@ def test_baselines_are_the_obvious_ones():
     np.testing.assert_allclose(means[1:], [targets[:i].mean() for i in range(1, 50)], rtol=1e-12)
     with pytest.raises(ValueError, match="kind must be one of"):
         Baseline("median")
+
+
+def test_scores_serve_for_the_areas():
+    """A learner without probabilities has areas all the same; a class that came later had the smallest score."""
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(2, size=300), rng.normal(size=300)
+    metrics = ClassificationMetrics(window=300)
+    both = np.column_stack([-scores, scores])
+    for i in range(0, 300, 7):
+        metrics.update(
+            y[i : i + 7], (scores > 0).astype(int)[i : i + 7], None, [0, 1], scores=both[i : i + 7]
+        )
+    figures = metrics.figures()
+    np.testing.assert_allclose(figures["roc_auc"], sk.roc_auc_score(y, scores), **CLOSE)
+    np.testing.assert_allclose(figures["average_precision"], sk.average_precision_score(y, scores), **CLOSE)
+    assert np.isnan(figures["log_loss"])
+    metrics.update([2], [0], None, [0, 1], scores=[[0.5, -0.5]])
+    metrics.update([2, 0], [2, 0], None, [0, 1, 2], scores=[[0.0, 0.0, 1.0], [1.0, 0.0, -1.0]])
+    assert metrics._scores[50, 2] == min(both[50])
+    assert np.isfinite(metrics.figures()["roc_auc"])
+
+
+def test_a_window_without_the_rare_class_is_not_praised():
+    metrics = ClassificationMetrics(window=10)
+    metrics.update([0, 1] + [0] * 20, [0, 0] + [0] * 20)
+    assert metrics.recent()["accuracy"] == 1.0
+    assert metrics.recent()["precision"] == metrics.recent()["recall"] == metrics.recent()["f1"] == 0.0
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_an_evaluation_goes_on_from_its_state(task):
+    import json
+
+    y, predicted, p = classified(["a", "b", "c"], n=450)
+    scored = (p, ["a", "b", "c"], None)
+    if task == "regression":
+        y, predicted, scored = p[:, 0], p[:, 1], ()
+
+    def part(rows):
+        return [x[rows] if isinstance(x, np.ndarray) else x for x in scored]
+
+    name = "f1" if task == "classification" else "r2"
+    whole, first = Evaluation(task, 50, [name]), Evaluation(task, 50, [name])
+    whole.update(y, predicted, *scored)
+    first.update(y[:170], predicted[:170], *part(slice(0, 170)))
+    again = Evaluation.from_state(json.loads(json.dumps(first.state(), allow_nan=False)))
+    again.update(y[170:], predicted[170:], *part(slice(170, None)))
+    assert again.record() == whole.record()
+    assert again.curve(name) == whole.curve(name)
+    assert whole.curve(name)[0] == [100, 200, 300, 400, 450]
+
+
+def test_a_curve_is_bounded(monkeypatch):
+    monkeypatch.setattr("kernelstream.metrics.CURVE_POINTS", 10)
+    evaluation = Evaluation("regression", 50, ["mae"])
+    y = np.arange(5000.0)
+    evaluation.update(y, y + 1)
+    rows, whole, recent = evaluation.curve("mae")
+    assert 5 <= len(rows) <= 11
+    assert rows[-1] == 5000
+    assert whole == recent == [1.0] * len(rows)

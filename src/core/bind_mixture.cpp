@@ -331,6 +331,11 @@ template <class T> static void bind_as(nb::module_& m) {
             mix_outputs(to, from, mix.data(), kept_targets.data(), local_targets.data());
           },
           "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
+      .def("flush",
+           [](B& b) {
+             auto guard = b.locked();
+             b.model.flush();
+           })
       .def("kept", &kept<T>, "n"_a)
       .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>)
@@ -353,6 +358,8 @@ template <class T> static void bind_as(nb::module_& m) {
                    })
       .def_prop_rw(
           "held", [](B& b) { return b.model.held; }, [](B& b, bool held) { b.model.held = held; })
+      .def(
+          "passed_relevance", [](B& b, int64_t age) { return b.model.passed_relevance(age); }, "age"_a)
       .def_prop_ro("wanted", [](B& b) { return b.model.wanted; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })

@@ -187,6 +187,12 @@ template <class T> class Mixture {
     target_spread = spread;
   }
 
+  // Brings all covariances up to date; the experts stay in step.
+  void flush() {
+    for (Newton& newton : newtons)
+      if (newton.pending) newton.flush();
+  }
+
   // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
   void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points, double gamma,
              const double* whitening) {
@@ -200,8 +206,7 @@ template <class T> class Mixture {
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
     for (int64_t i = 0; i < set.budget; ++i)
       for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
-    for (Newton& newton : newtons)
-      if (newton.pending) newton.flush();      // all stay in step
+    flush();
     memory.varying = varying;
     set_priors();
     if (which == MemoryKind::lasting) {
@@ -237,8 +242,7 @@ template <class T> class Mixture {
         learn(r, standard(targets[i]), relative(weights[i]), experts);
       }
     }
-    for (Newton& newton : newtons)
-      if (newton.pending) newton.flush();
+    flush();
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -253,6 +257,13 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
       local.put(memories[MemoryKind::lasting].scaled(rows, i, 1), 0, standard(targets[i]), relative(weights[i]), residual_.data());
     }
+  }
+
+  // Whether the relevances have been due since the lasting memory had that age.
+  bool passed_relevance(int64_t age) const {
+    for (int64_t times : {4, 16, 64})
+      if (age < times * capacity && times * capacity <= lasting_age) return true;
+    return false;
   }
 
   // Another relevance of each feature; the local memory keeps its rows.
@@ -456,7 +467,7 @@ template <class T> class Mixture {
       if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
     }
-    for (int64_t times : {4, 16, 64}) relevance_due |= local.capacity && lasting_age == times * capacity;
+    relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
     const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
     double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelstream import alignment, errors, kernels, learners, losses
-    from kernelstream.errors import CapacityError, ModelFileError, ScoreOverflowError
+    from kernelstream.errors import CapacityError, MergeError, ModelFileError, ScoreOverflowError
     from kernelstream.estimators import KernelClassifier, KernelRegressor
     from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
+    from kernelstream.merging import branch, merge
     from kernelstream.persistence import load
 
 __version__ = "0.1.0"
@@ -23,19 +24,25 @@ __all__ = [
     "KernelRegressor",
     "Laplacian",
     "Linear",
+    "MergeError",
     "ModelFileError",
     "Polynomial",
     "ScoreOverflowError",
     "alignment",
+    "branch",
     "errors",
     "kernels",
     "learners",
     "load",
     "losses",
+    "merge",
 ]
 
 _MODULE_OF = {
     "CapacityError": "errors",
+    "MergeError": "errors",
+    "branch": "merging",
+    "merge": "merging",
     "ModelFileError": "errors",
     "ScoreOverflowError": "errors",
     "KernelClassifier": "estimators",

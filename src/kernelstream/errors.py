@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["CapacityError", "CheckpointError", "ModelFileError", "ScoreOverflowError"]
+__all__ = ["CapacityError", "CheckpointError", "MergeError", "ModelFileError", "ScoreOverflowError"]
 
 
 class _StoppedError(Exception):
@@ -56,5 +56,13 @@ class CheckpointError(ValueError):
     """A checkpoint folder cannot be used: another run has it, it is of another run, or nothing in it is whole.
 
     >>> issubclass(CheckpointError, ValueError)
+    True
+    """
+
+
+class MergeError(ValueError):
+    """Models cannot be merged: their learner does not allow it, or they do not belong together.
+
+    >>> issubclass(MergeError, ValueError)
     True
     """

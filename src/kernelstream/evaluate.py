@@ -1,12 +1,17 @@
 """Predict, then learn: how well a model does on a stream while it learns it."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kernelstream.estimators import KernelClassifier
+from kernelstream.labels import codes_of_scores, labels_of_codes, link_of, probabilities
+from kernelstream.metrics import Evaluation
+from kernelstream.transaction import Transaction
 
 CURVE_POINTS = 1000
 """A curve holds at most this many points, and at least half as many once the stream is that long."""
@@ -33,6 +38,7 @@ class Result:
         nbytes: size of the model's state (its `nbytes_`), or None if it does not say.
         spacing: rounds between two points of the curve.
         cumulated: loss after every `spacing` rounds.
+        evaluation: metrics beside those of baselines, if they were asked for.
     """
 
     task: Literal["classification", "regression"]
@@ -44,21 +50,52 @@ class Result:
     nbytes: int | None = None
     spacing: int = 1
     cumulated: list[float] = field(default_factory=list, repr=False)
+    evaluation: Evaluation | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, model: object, warmup: int = 0) -> Self:
-        """An empty tally for a model's task."""
-        return cls("regression" if _is_regressor(model) else "classification", warmup)
+    def of(
+        cls,
+        model: object,
+        warmup: int = 0,
+        *,
+        window: int | None = None,
+        curves: Sequence[str] = (),
+        baselines: bool = True,
+    ) -> Self:
+        """An empty tally for a model's task; with a window, metrics are counted too: see `Evaluation`."""
+        task: Literal["classification", "regression"] = (
+            "regression" if _is_regressor(model) else "classification"
+        )
+        evaluation = None if window is None else Evaluation(task, window, curves, baselines=baselines)
+        return cls(task, warmup, evaluation=evaluation)
+
+    def state(self) -> dict[str, Any]:
+        """All that was counted, for JSON."""
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "evaluation"}
+        return kept | {"evaluation": None if self.evaluation is None else self.evaluation.state()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The tally that gave this state."""
+        evaluation = state.get("evaluation")
+        return cls(**state | {"evaluation": evaluation and Evaluation.from_state(evaluation)})
 
     def step(self, model: PredictsThenLearns, X: Any, y: Any) -> NDArray[Any]:
         """Let the model predict and learn the next rows and count; what it predicted.
 
-        To stop and continue later, keep ``dataclasses.asdict(result)`` (JSON can hold it) and make a ``Result`` of it again.
+        To stop and continue later, keep ``result.state()`` (JSON can hold it) for ``Result.from_state``.
         """
         start = time.perf_counter()
-        predicted = np.asarray(model.predict_then_learn(X, y))
+        if self.evaluation is not None and isinstance(model, KernelClassifier):
+            predicted, counted = _scored(model, X, np.asarray(y))
+        else:
+            predicted = np.asarray(model.predict_then_learn(X, y))
+            counted = [(y, predicted)]
         self.seconds += time.perf_counter() - start
         self._add(_losses(predicted, np.asarray(y), self))
+        if self.evaluation is not None:
+            for part in counted:
+                self.evaluation.update(*part)
         nbytes = getattr(model, "nbytes_", None)
         self.nbytes = None if nbytes is None else int(nbytes)
         return predicted
@@ -152,6 +189,7 @@ def progressive(
     *,
     chunk_size: int = 1000,
     warmup: int = 0,
+    window: int | None = None,
     callback: Callable[[Result], object] | None = None,
 ) -> Result:
     """Run a model over a stream, predicting each row before learning it, and count.
@@ -167,6 +205,8 @@ def progressive(
         y: labels or targets of the rows.
         chunk_size: rows per call of the model when `y` is given. It changes the speed, not the outcome.
         warmup: rounds to leave out of the `..._without_warmup` figures.
+        window: count metrics as well, over all rows and over the last `window`, beside those of baselines:
+            `Result.evaluation` has them.
         callback: called after each chunk with the result so far, the same object that is returned in the end.
 
     Examples:
@@ -184,12 +224,66 @@ def progressive(
     """
     if warmup < 0:
         raise ValueError(f"warmup must not be negative, got {warmup}")
-    result = Result.of(model, warmup)
+    result = Result.of(model, warmup, window=window)
     for X, labels in _chunks(X_or_chunks, y, chunk_size):
         result.step(model, X, labels)
         if callback is not None:
             callback(result)
     return result
+
+
+def _scored(model: KernelClassifier, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], list[tuple[Any, ...]]]:
+    """Predict, then learn; the labels predicted, and what `Evaluation.update` counts, in parts.
+
+    A new class ends a part: rows before it were scored without it, and so was its first row.
+    """
+    known = set(model.classes_.tolist()) if hasattr(model, "classes_") else set()
+    labels = y.tolist()
+    if known.issuperset(labels):
+        scores = model.decision_then_learn(X, y).reshape(len(labels), -1)
+        predicted = labels_of_codes(model.classes_, codes_of_scores(scores, len(model.classes_)))
+        return predicted, [(y, predicted, *_given(model, scores))]
+    first_rows = {label: row for row, label in reversed(list(enumerate(labels))) if label not in known}
+    counted: list[tuple[Any, ...]] = []
+    with Transaction(model) as transaction:
+        if hasattr(model, "learner_"):
+            transaction.keep(model.learner_)
+        start = 0
+        for stop in [*sorted(first_rows.values()), len(labels)]:
+            if start < stop:
+                parts, part = _rows_of(X, start, stop), y[start:stop]
+                scores = model.decision_then_learn(parts, part).reshape(stop - start, -1)
+                counted.append((part, *_guessed(model, scores)))
+            if stop < len(labels):  # the first row of a class
+                row, part = _rows_of(X, stop, stop + 1), y[stop : stop + 1]
+                if hasattr(model, "learner_") and len(model.classes_):
+                    counted.append((part, *_guessed(model, model.decision_function(row).reshape(1, -1))))
+                else:
+                    counted.append((part, np.array([None])))
+                model.partial_fit(row, part)
+            start = stop + 1
+    guesses = [guess for part in counted for guess in part[1].tolist()]
+    code = {label: place for place, label in enumerate(model.classes_.tolist())} | {None: -1}
+    return labels_of_codes(model.classes_, np.array([code[guess] for guess in guesses])), counted
+
+
+def _guessed(model: KernelClassifier, scores: NDArray[Any]) -> tuple[Any, ...]:
+    """The labels that scores say, and the scores as `ClassificationMetrics` counts them."""
+    return model.classes_[codes_of_scores(scores, len(model.classes_))], *_given(model, scores)
+
+
+def _given(model: KernelClassifier, scores: NDArray[Any]) -> tuple[Any, ...]:
+    """Probabilities, classes, scores: of the first and the last one is None."""
+    classes, link = model.classes_, link_of(model.learner_)
+    if link is not None:
+        return probabilities(scores, len(classes), link), classes, None
+    if len(classes) <= 2:
+        scores = np.hstack([-scores, scores])[:, -len(classes) :]
+    return None, classes, scores
+
+
+def _rows_of(X: Any, start: int, stop: int) -> Any:
+    return (X.iloc if hasattr(X, "iloc") else X)[start:stop]
 
 
 def _losses(predicted: NDArray[Any], y: NDArray[Any], result: Result) -> NDArray[np.float64]:

@@ -1,27 +1,42 @@
 """Metrics of predictions as they come, over all rows and over the last ones, in memory that does not grow with the stream.
 
 What is kept: counts of (label, prediction) pairs and sums over all rows, and a window of the last rows. The figures are made when
-they are asked for, by ``sklearn.metrics``, which takes the counts as weights; so they are scikit-learn's, by its own code.
+they are asked for. They are those of ``sklearn.metrics`` over the same rows, and do not depend on the chunks in which these came.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter, deque
-from typing import Any, ClassVar
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Baseline", "ClassificationMetrics", "RegressionMetrics"]
+__all__ = [
+    "Baseline",
+    "Baselines",
+    "ClassificationMetrics",
+    "Evaluation",
+    "METRICS",
+    "RegressionMetrics",
+    "WINDOW",
+    "metrics_of",
+]
 
 Array = NDArray[Any]
 
 WINDOW = 1000
 """Rows of the window, unless told otherwise."""
 
+CURVE_POINTS = 1000
+"""A curve of a metric holds at most this many points."""
+
+CURVE_SPACING = 100
+"""Rows between two points of a curve, as long as it is short."""
+
 CLASSES_SCORED = 50
-"""With more classes than this the window keeps no probabilities, and the areas are not given."""
+"""With more classes than this the window keeps no scores, and the areas are not given."""
 
 
 class ClassificationMetrics:
@@ -52,10 +67,16 @@ class ClassificationMetrics:
         self.window = window
         self.positive = positive
         self.rows = 0
-        self._pairs: Counter[tuple[Any, Any]] = Counter()
-        self._log_loss = self._brier = 0.0
+        self._code: dict[Any, int] = {None: -1}  # labels in the order met; -1: nothing was predicted
+        self._pairs: Counter[tuple[int, int]] = Counter()
+        self._sums = np.zeros(2)  # of log loss and Brier score
         self._scored = 0  # rows with probabilities
-        self._recent: deque[tuple[Any, Any, float, float, dict[Any, float] | None]] = deque(maxlen=window)
+        # The window is a ring: the row of number i stands at i modulo its size.
+        self._truth = np.zeros(window, np.int64)
+        self._guess = np.zeros(window, np.int64)
+        self._losses = np.full((window, 2), np.nan)
+        self._scores: Array | None = np.full((window, 0), np.nan)  # NaN in the rows that have none
+        self._areas_of: tuple[int, dict[str, float]] = (-1, {})  # so many rows, kept until the next ones
 
     def update(
         self,
@@ -63,81 +84,172 @@ class ClassificationMetrics:
         predicted: ArrayLike,
         probabilities: Array | None = None,
         classes: ArrayLike | None = None,
+        scores: Array | None = None,
     ) -> None:
         """Count the next rows.
 
         ``predicted``: NaN or None where nothing was predicted, which is a mistake. ``probabilities``: one column per class of
-        ``classes``; a label that is not among them had the probability 0.
+        ``classes``; a label that is not among them had the probability 0. Without probabilities, ``scores`` of the same shape
+        serve for the areas; a class without a score has the smallest one of its row.
         """
-        labels, guesses = np.asarray(y).tolist(), [_known(p) for p in np.asarray(predicted).tolist()]
-        self.rows += len(labels)
-        self._pairs.update(zip(labels, guesses, strict=True))
-        if probabilities is None:
-            empty = (
-                (label, guess, np.nan, np.nan, None) for label, guess in zip(labels, guesses, strict=True)
-            )
-            self._recent.extend(empty)
+        truth, guess = self._codes(y), self._codes(predicted)
+        n = len(truth)
+        if not n:
             return
-        columns = np.asarray(classes).tolist()
-        place = {label: k for k, label in enumerate(columns)}
-        codes = np.array([place.get(label, -1) for label in labels], np.int64)
-        p = np.asarray(probabilities, np.float64)
-        right = np.where(codes >= 0, p[np.arange(len(p)), codes], 0.0)
-        log_losses = -np.log(np.clip(right, np.finfo(np.float64).eps, 1.0))
+        self._pairs.update(zip(truth.tolist(), guess.tolist(), strict=True))
+        losses = np.full((n, 2), np.nan)
+        given = probabilities if probabilities is not None else scores
+        if given is not None:
+            given = np.asarray(given, np.float64)
+            columns = self._codes(classes)
+            if probabilities is not None:
+                losses = self._lost(truth, given, columns)
+        kept = slice(max(0, n - self.window), n)
+        at = (self.rows + np.arange(n)[kept]) % self.window
+        self._truth[at], self._guess[at], self._losses[at] = truth[kept], guess[kept], losses[kept]
+        if self._scores is not None:
+            self._keep_scores(
+                at, given, columns if given is not None else truth[:0], kept, scores is not None
+            )
+        self.rows += n
+
+    def _codes(self, labels: Any) -> NDArray[np.int64]:
+        code = self._code
+        known: list[Any] = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+        if known and isinstance(known[0], float | None):
+            known = [None if isinstance(label, float) and label != label else label for label in known]
+        return np.array([code.setdefault(label, len(code) - 1) for label in known], np.int64)
+
+    def _lost(self, truth: Array, p: Array, columns: Array) -> Array:
+        """Log loss and Brier score of each row, added to the sums one by one: these do not depend on chunks."""
+        column_of = np.full(len(self._code), -1)
+        column_of[columns] = np.arange(len(columns))
+        place = column_of[truth]
+        right = np.where(place >= 0, p[np.arange(len(p)), place], 0.0)
         # sum_c (p_c - [c = y])^2, and half of it for two classes, as scikit-learn counts it
-        briers = ((p**2).sum(axis=1) - 2 * right + 1) / (2 if len(columns) <= 2 else 1)
-        for a, b in zip(
-            log_losses.tolist(), briers.tolist(), strict=True
-        ):  # one by one: sums do not depend on chunks
-            self._log_loss += a
-            self._brier += b
-        self._scored += len(labels)
-        first = max(0, len(labels) - self.window)
-        keep = len(columns) <= CLASSES_SCORED
-        for i in range(first, len(labels)):
-            scores = dict(zip(columns, p[i].tolist(), strict=True)) if keep else None
-            self._recent.append((labels[i], guesses[i], float(log_losses[i]), float(briers[i]), scores))
+        squares = np.add.accumulate(p * p, axis=1)[:, -1]
+        briers = (squares - 2 * right + 1) / (2 if len(columns) <= 2 else 1)
+        losses = np.column_stack([-np.log(np.clip(right, np.finfo(np.float64).eps, 1.0)), briers])
+        self._sums = np.add.accumulate(np.vstack([self._sums, losses]))[-1]
+        self._scored += len(truth)
+        return losses
+
+    def _keep_scores(
+        self, at: Array, given: Array | None, columns: Array, kept: slice, smallest: bool
+    ) -> None:
+        assert self._scores is not None
+        classes = len(self._code) - 1
+        if classes > CLASSES_SCORED:
+            self._scores = None
+            return
+        new = classes - self._scores.shape[1]
+        if new:  # classes that the rows before had no score for
+            lowest = np.full((self.window, 1), np.nan)
+            if self._scores.shape[1]:
+                lowest = self._scores.min(axis=1, keepdims=True) * (1.0 if smallest else 0.0)
+            self._scores = np.hstack([self._scores, np.repeat(lowest, new, axis=1)])
+        self._scores[at] = np.nan
+        if given is not None:
+            rows = given[kept]
+            self._scores[at] = rows.min(axis=1, keepdims=True) if smallest else 0.0
+            self._scores[at[:, None], columns] = rows
 
     def confusion(self) -> tuple[list[Any], list[list[int]]]:
         """The labels in order, and how often each (row) was predicted as each (column), over all rows."""
-        labels = _in_order({label for pair in self._pairs for label in pair if label is not None})
-        return labels, [[self._pairs.get((a, b), 0) for b in labels] for a in labels]
+        labels = _in_order(self._code)
+        codes = [self._code[label] for label in labels]
+        return labels, [[self._pairs.get((a, b), 0) for b in codes] for a in codes]
 
     def figures(self) -> dict[str, float]:
         """The metrics over all rows, by name; the areas are over the window. NaN where there is no such figure."""
-        figures = _from_pairs(self._pairs, self.positive)
-        scored = max(self._scored, 1) if self._scored else np.nan
-        figures |= {"log_loss": self._log_loss / scored, "brier": self._brier / scored}
-        return figures | self._areas()
+        pairs = np.array(list(self._pairs), np.int64).reshape(-1, 2)
+        counts = np.array(list(self._pairs.values()), np.float64)
+        means = (self._sums / self._scored).tolist() if self._scored else [np.nan, np.nan]
+        return self._from_pairs(pairs[:, 0], pairs[:, 1], counts) | _named(means) | self._areas()
 
     def recent(self) -> dict[str, float]:
         """The metrics over the window, by name."""
-        figures = _from_pairs(Counter((label, guess) for label, guess, *_ in self._recent), self.positive)
-        scored = [(a, b) for _, _, a, b, _ in self._recent if not np.isnan(a)]
-        means = np.mean(scored, axis=0).tolist() if scored else [np.nan, np.nan]
-        return figures | {"log_loss": means[0], "brier": means[1]} | self._areas()
+        n = min(self.rows, self.window)
+        losses = self._losses[:n][~np.isnan(self._losses[:n, 0])]
+        means = losses.mean(axis=0).tolist() if len(losses) else [np.nan, np.nan]
+        pairs = self._from_pairs(self._truth[:n], self._guess[:n], np.ones(n))
+        return pairs | _named(means) | self._areas()
+
+    def _from_pairs(self, truth: Array, guess: Array, counts: Array) -> dict[str, float]:
+        """The metrics that counts of (label, prediction) tell. Nothing predicted is a class of its own, never right."""
+        n = counts.sum()
+        if not n:
+            return dict.fromkeys(self.names[:7], np.nan)
+        classes = len(self._code) - 1
+        given = np.bincount(truth, counts, classes + 1)
+        found = np.bincount(np.where(guess < 0, classes, guess), counts, classes + 1)
+        right = np.bincount(truth, counts * (truth == guess), classes + 1)
+
+        def share(of: Array) -> Array:
+            return np.divide(right, of, out=np.zeros(classes + 1), where=of > 0)
+
+        precision, recall, f1 = share(found), share(given), 2 * share(given + found)
+        which = np.flatnonzero((given + found)[:classes])
+        if classes == 2:
+            which = np.array([self._positive()])
+        hits, chance = right.sum(), given @ found
+        spread = (n * n - given @ given) * (n * n - found @ found)
+        return {
+            "accuracy": float(hits / n),
+            "balanced_accuracy": float(recall[given > 0].mean()),
+            "precision": float(precision[which].mean()),
+            "recall": float(recall[which].mean()),
+            "f1": float(f1[which].mean()),
+            "kappa": float(1 - (n - hits) * n / (n * n - chance)) if chance < n * n else np.nan,
+            "mcc": float((hits * n - chance) / np.sqrt(spread)) if spread > 0 else 0.0,
+        }
+
+    def _positive(self) -> int:
+        return (
+            self._code.get(self.positive, -1)
+            if self.positive is not None
+            else self._code[_in_order(self._code)[1]]
+        )
 
     def _areas(self) -> dict[str, float]:
-        from sklearn.metrics import average_precision_score, roc_auc_score
-
-        nothing = {"roc_auc": np.nan, "average_precision": np.nan}
-        rows = [(label, scores) for label, *_, scores in self._recent if scores is not None]
-        seen = _in_order({label for label, _ in rows})
-        if len(seen) < 2:
-            return nothing
-        known = _in_order({label for _, scores in rows for label in scores} | set(seen))
-        if len(known) == 2:
-            seen = [self._positive_of(known)]
+        if self._areas_of[0] == self.rows:
+            return self._areas_of[1]
         areas = []
-        for label in seen:
-            truth = np.array([given == label for given, _ in rows])
-            scores = np.array([of.get(label, 0.0) for _, of in rows])
-            areas.append((roc_auc_score(truth, scores), average_precision_score(truth, scores)))
-        means = np.mean(areas, axis=0)
-        return {"roc_auc": float(means[0]), "average_precision": float(means[1])}
+        if self._scores is not None and self._scores.shape[1]:
+            rows = np.flatnonzero(~np.isnan(self._scores[: self.rows, 0]))
+            truth = self._truth[rows]
+            seen = np.unique(truth)
+            if len(seen) > 1:
+                wanted = [self._positive()] if self._scores.shape[1] == 2 else seen.tolist()
+                areas = [_areas(truth == code, self._scores[rows, code]) for code in wanted]
+        roc_auc, average_precision = np.mean(areas, axis=0).tolist() if areas else (np.nan, np.nan)
+        self._areas_of = self.rows, {"roc_auc": roc_auc, "average_precision": average_precision}
+        return self._areas_of[1]
 
-    def _positive_of(self, known: list[Any]) -> Any:
-        return known[1] if self.positive is None else self.positive
+    def state(self) -> dict[str, Any]:
+        """All that was counted, for JSON."""
+        labels = [label for label in self._code if label is not None]
+        return {
+            "window": self.window, "positive": self.positive, "rows": self.rows, "labels": labels,
+            "pairs": [[*pair, count] for pair, count in self._pairs.items()],
+            "sums": self._sums.tolist(), "scored": self._scored,
+            "truth": self._truth.tolist(), "guess": self._guess.tolist(), "losses": _without_nan(self._losses),
+            "scores": None if self._scores is None else _without_nan(self._scores),
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metrics that gave this state."""
+        metrics = cls(state["window"], state["positive"])
+        metrics.rows, metrics._scored = state["rows"], state["scored"]
+        metrics._code |= {label: code for code, label in enumerate(state["labels"])}
+        metrics._pairs = Counter({(a, b): count for a, b, count in state["pairs"]})
+        metrics._sums = np.array(state["sums"])
+        metrics._truth, metrics._guess = np.array(state["truth"]), np.array(state["guess"])
+        metrics._losses = np.array(state["losses"], np.float64)
+        scores = state["scores"]
+        metrics._scores = None if scores is None else np.array(scores, np.float64).reshape(metrics.window, -1)
+        return metrics
 
 
 class RegressionMetrics:
@@ -159,41 +271,80 @@ class RegressionMetrics:
         self.window = window
         self.quantile = quantile
         self.rows = 0
-        self._absolute = self._squared = self._pinball = 0.0
+        self._sums = np.zeros(3)  # of absolute errors, squared errors, pinball losses
         self._mean = self._spread = (
             0.0  # of the targets: their mean, and the sum of squares about it (Welford)
         )
-        self._recent: deque[tuple[float, float]] = deque(maxlen=window)
+        self._recent = np.zeros((window, 2))  # a ring of targets and predictions, as in ClassificationMetrics
 
     def update(self, y: ArrayLike, predicted: ArrayLike) -> None:
         """Count the next rows."""
-        targets = np.asarray(y, np.float64).tolist()
-        guesses = np.asarray(predicted, np.float64).tolist()
-        for target, guess in zip(targets, guesses, strict=True):
-            miss = target - guess
-            self.rows += 1
-            self._absolute += abs(miss)
-            self._squared += miss * miss
-            self._pinball += miss * (self.quantile - (miss < 0))
-            step = target - self._mean
-            self._mean += step / self.rows
-            self._spread += step * (target - self._mean)
-            self._recent.append((target, guess))
+        targets, guesses = np.asarray(y, np.float64), np.asarray(predicted, np.float64)
+        miss = targets - guesses
+        losses = np.column_stack([np.abs(miss), miss * miss, miss * (self.quantile - (miss < 0))])
+        self._sums = np.add.accumulate(np.vstack([self._sums, losses]))[-1]  # one by one, whatever the chunks
+        rows, mean, spread = self.rows, self._mean, self._spread
+        for target in targets.tolist():
+            rows += 1
+            step = target - mean
+            mean += step / rows
+            spread += step * (target - mean)
+        n = len(targets)
+        kept = slice(max(0, n - self.window), n)
+        at = (self.rows + np.arange(n)[kept]) % self.window
+        self._recent[at] = np.column_stack([targets, guesses])[kept]
+        self.rows, self._mean, self._spread = rows, mean, spread
 
     def figures(self) -> dict[str, float]:
         """The metrics over all rows, by name."""
         n = self.rows if self.rows else np.nan
-        explained = 1 - self._squared / self._spread if self._spread > 0 else np.nan
-        rmse = float(np.sqrt(self._squared / n))
-        return {"mae": self._absolute / n, "rmse": rmse, "r2": explained, "pinball": self._pinball / n}
+        absolute, squared, pinball = self._sums.tolist()
+        explained = 1 - squared / self._spread if self._spread > 0 else np.nan
+        return {
+            "mae": absolute / n,
+            "rmse": float(np.sqrt(squared / n)),
+            "r2": explained,
+            "pinball": pinball / n,
+        }
 
     def recent(self) -> dict[str, float]:
         """The metrics over the window, by name."""
         last = RegressionMetrics(self.window, self.quantile)
-        if self._recent:
-            targets, guesses = zip(*self._recent, strict=True)
-            last.update(targets, guesses)
+        last.update(*self._recent[: self.rows].T)
         return last.figures()
+
+    def state(self) -> dict[str, Any]:
+        """All that was counted, for JSON."""
+        return {
+            "window": self.window, "quantile": self.quantile, "rows": self.rows, "sums": self._sums.tolist(),
+            "mean": self._mean, "spread": self._spread, "recent": self._recent.tolist(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metrics that gave this state."""
+        metrics = cls(state["window"], state["quantile"])
+        metrics.rows, metrics._mean, metrics._spread = state["rows"], state["mean"], state["spread"]
+        metrics._sums, metrics._recent = np.array(state["sums"]), np.array(state["recent"])
+        return metrics
+
+
+METRICS: dict[str, bool] = {
+    **{name: name not in ("log_loss", "brier") for name in ClassificationMetrics.names},
+    **{name: name == "r2" for name in RegressionMetrics.names},
+}
+"""The metrics by name, and whether more is better."""
+
+Metrics = ClassificationMetrics | RegressionMetrics
+
+
+def metrics_of(task: str, window: int = WINDOW) -> Metrics:
+    """Empty metrics of a task.
+
+    >>> type(metrics_of("regression")).__name__
+    'RegressionMetrics'
+    """
+    return RegressionMetrics(window) if task == "regression" else ClassificationMetrics(window)
 
 
 class Baseline:
@@ -218,62 +369,212 @@ class Baseline:
 
     def predict_then_learn(self, X: Any, y: ArrayLike) -> list[Any]:
         """Predict each label, then learn it; ``X`` is not looked at. None where no label is known."""
-        predicted = []
-        for label in np.asarray(y).tolist():
-            predicted.append(self._next)
-            self._rows += 1
-            if self.kind == "last":
-                self._next = label
-            elif self.kind == "mean":
-                self._next += (label - self._next) / self._rows
+        labels = np.asarray(y).tolist()
+        if self.kind == "last":
+            predicted, self._next = [self._next, *labels][: len(labels)], [self._next, *labels][-1]
+            return predicted
+        predicted, best, counts, rows = [], self._next, self._counts, self._rows
+        for label in labels:
+            predicted.append(best)
+            rows += 1
+            if self.kind == "mean":
+                best += (label - best) / rows
             else:
-                self._counts[label] += 1
-                if self._next is None or self._counts[label] > self._counts[self._next]:
-                    self._next = label
+                counts[label] = now = counts.get(label, 0) + 1
+                if now > counts.get(best, 0):
+                    best = label
+        self._next, self._rows = best, rows
         return predicted
 
+    def state(self) -> dict[str, Any]:
+        """What was learnt, for JSON."""
+        counts = [[label, count] for label, count in self._counts.items()]
+        return {"kind": self.kind, "counts": counts, "next": self._next, "rows": self._rows}
 
-def _known(label: Any) -> Any:
-    """The label predicted; None for NaN, the mark of "no label known"."""
-    return None if isinstance(label, float) and label != label else label
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The baseline that gave this state."""
+        baseline = cls(state["kind"])
+        baseline._counts = Counter(dict(state["counts"]))
+        baseline._next, baseline._rows = state["next"], state["rows"]
+        return baseline
 
 
-def _in_order(labels: set[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:  # labels of several types
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+_BASELINES = {
+    "classification": {"majority class": "majority", "last label": "last"},
+    "regression": {"mean": "mean", "last label": "last"},
+}
 
 
-def _from_pairs(pairs: Counter[tuple[Any, Any]], positive: Any) -> dict[str, float]:
-    """The metrics that counts of (label, prediction) tell."""
-    from sklearn import metrics
+class Baselines:
+    """The baselines of a task with their metrics.
 
-    names = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa", "mcc")
-    if not pairs:
-        return dict.fromkeys(names, np.nan)
-    known = _in_order({label for pair in pairs for label in pair if label is not None})
-    code = {label: k for k, label in enumerate(known)} | {
-        None: len(known)
-    }  # nothing predicted: a class of its own
-    truth = [code[label] for label, _ in pairs]
-    guess = [code[label] for _, label in pairs]
-    weight = list(pairs.values())
-    if len(known) == 2:
-        which = {"labels": [1 if positive is None else code.get(positive, -1)], "average": "macro"}
-    else:
-        which = {"labels": list(range(len(known))), "average": "macro"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes that were never predicted, or a single class
-        precision, recall, f1, _ = metrics.precision_recall_fscore_support(
-            truth, guess, sample_weight=weight, zero_division=0.0, **which
-        )
-        return {
-            "accuracy": float(metrics.accuracy_score(truth, guess, sample_weight=weight)),
-            "balanced_accuracy": float(metrics.balanced_accuracy_score(truth, guess, sample_weight=weight)),
-            "precision": float(precision),
-            "recall": float(recall),
-            "f1": float(f1),
-            "kappa": float(metrics.cohen_kappa_score(truth, guess, sample_weight=weight)),
-            "mcc": float(metrics.matthews_corrcoef(truth, guess, sample_weight=weight)),
+    >>> baselines = Baselines("classification")
+    >>> baselines.update(["a", "b", "b", "b"])
+    >>> {name: metrics.figures()["accuracy"] for name, metrics in baselines.metrics.items()}
+    {'majority class': 0.25, 'last label': 0.5}
+    """
+
+    def __init__(self, task: str, window: int = WINDOW) -> None:
+        self._baselines = {name: Baseline(kind) for name, kind in _BASELINES[task].items()}
+        self.metrics: dict[str, Metrics] = {name: metrics_of(task, window) for name in self._baselines}
+
+    def update(self, y: ArrayLike) -> None:
+        """Let each predict, then learn, the next labels."""
+        for name, baseline in self._baselines.items():
+            predicted = baseline.predict_then_learn(None, y)
+            metrics = self.metrics[name]
+            if isinstance(metrics, RegressionMetrics) and None in predicted[:1]:
+                predicted[0] = 0.0  # as a model that has learnt nothing
+            metrics.update(y, predicted)
+
+    def state(self) -> list[Any]:
+        """All that was learnt and counted, for JSON."""
+        return [[self._baselines[name].state(), self.metrics[name].state()] for name in self._baselines]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over a state."""
+        for name, (baseline, metrics) in zip(self._baselines, state, strict=True):
+            self._baselines[name] = Baseline.from_state(baseline)
+            self.metrics[name] = type(self.metrics[name]).from_state(metrics)
+
+
+class Evaluation:
+    """The metrics of a model on a stream, beside the baselines', and how some of them went.
+
+    Args:
+        task: "classification" or "regression".
+        window: rows of the window.
+        curves: names of metrics of which points are kept, at most `CURVE_POINTS` of each.
+        baselines: whether baselines are counted.
+
+    >>> evaluation = Evaluation("classification", curves=["f1"])
+    >>> evaluation.update([0, 1] * 100, [0, 1] * 100)
+    >>> evaluation.points
+    [(100, {'f1': (1.0, 1.0)}), (200, {'f1': (1.0, 1.0)})]
+    """
+
+    def __init__(
+        self, task: str, window: int = WINDOW, curves: Sequence[str] = (), *, baselines: bool = True
+    ) -> None:
+        self.task = task
+        self.curves = list(curves)
+        self.metrics = metrics_of(task, window)
+        self.baselines = Baselines(task, window) if baselines else None
+        self.points: list[tuple[int, dict[str, tuple[float, float]]]] = []
+        self._spacing = CURVE_SPACING
+
+    def update(self, y: ArrayLike, predicted: ArrayLike, *scored: Any) -> None:
+        """Count the next rows; ``scored`` as in `ClassificationMetrics.update`."""
+        truth, guess = np.asarray(y), np.asarray(predicted)
+        if self.baselines is not None:
+            self.baselines.update(truth)
+        if not self.curves:
+            return self.metrics.update(truth, guess, *scored)
+        start = 0
+        while start < len(truth):  # a point is of so many rows, whatever the chunks
+            stop = min(len(truth), start + self._spacing - self.metrics.rows % self._spacing)
+            part = slice(start, stop)
+            parts = (x[part] if place != 1 and x is not None else x for place, x in enumerate(scored))
+            self.metrics.update(truth[part], guess[part], *parts)
+            start = stop
+            if self.metrics.rows % self._spacing == 0:
+                self.points.append(self._point())
+            if len(self.points) > CURVE_POINTS:
+                self.points = self.points[1::2]
+                self._spacing *= 2
+
+    def _point(self) -> tuple[int, dict[str, tuple[float, float]]]:
+        whole, recent = self.metrics.figures(), self.metrics.recent()
+        return self.metrics.rows, {name: (whole[name], recent[name]) for name in self.curves}
+
+    def curve(self, name: str) -> tuple[list[int], list[float], list[float]]:
+        """Numbers of rows, and the metric after each of them: over all rows, over the window. The last one is of now."""
+        points = self.points
+        if not points or points[-1][0] != self.metrics.rows:
+            points = [*points, self._point()]
+        values = [(rows, *figures[name]) for rows, figures in points]
+        rows, whole, recent = zip(*values, strict=True)
+        return list(rows), list(whole), list(recent)
+
+    def record(self) -> dict[str, Any]:
+        """All figures for JSON: over all rows, over the window, of the baselines, and the confusion matrix."""
+        metrics = self.metrics
+        record: dict[str, Any] = {
+            "metrics": _for_json(metrics.figures()),
+            "metrics_in_window": {"rows": min(metrics.rows, metrics.window), **_for_json(metrics.recent())},
         }
+        if self.baselines is not None:
+            record["baselines"] = {
+                name: _for_json(of.figures()) for name, of in self.baselines.metrics.items()
+            }
+        if isinstance(metrics, ClassificationMetrics):
+            labels, counts = metrics.confusion()
+            if len(labels) <= CLASSES_SCORED:
+                record["confusion"] = {"labels": labels, "counts": counts}
+        return record
+
+    def state(self) -> dict[str, Any]:
+        """All that was counted, for JSON."""
+        points = [[rows, {k: _nan_to_none(v) for k, v in figures.items()}] for rows, figures in self.points]
+        return {
+            "task": self.task, "curves": self.curves, "metrics": self.metrics.state(), "spacing": self._spacing,
+            "points": points, "baselines": None if self.baselines is None else self.baselines.state(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The evaluation that gave this state."""
+        evaluation = cls(state["task"], state["metrics"]["window"], state["curves"], baselines=False)
+        evaluation.metrics = type(evaluation.metrics).from_state(state["metrics"])
+        evaluation._spacing = state["spacing"]
+        evaluation.points = [
+            (rows, {k: (_none_to_nan(a), _none_to_nan(b)) for k, (a, b) in figures.items()})
+            for rows, figures in state["points"]
+        ]
+        if state["baselines"] is not None:
+            evaluation.baselines = Baselines(state["task"], state["metrics"]["window"])
+            evaluation.baselines.restore(state["baselines"])
+        return evaluation
+
+
+def _for_json(figures: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if np.isnan(value) else value for name, value in figures.items()}
+
+
+def _nan_to_none(values: tuple[float, float]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values]
+
+
+def _none_to_nan(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _areas(positive: Array, scores: Array) -> tuple[float, float]:
+    """The area under the ROC curve, and the average precision; rows of the same score count together."""
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)  # of each score
+    hits = np.append(0, np.cumsum(positive[order])[last]).astype(np.float64)
+    false = np.append(0, last + 1) - hits
+    roc_auc = (np.diff(false) * (hits[1:] + hits[:-1])).sum() / 2 / (hits[-1] * false[-1])
+    average_precision = (np.diff(hits) * hits[1:] / (hits[1:] + false[1:])).sum() / hits[-1]
+    return float(roc_auc), float(average_precision)
+
+
+def _named(means: list[float]) -> dict[str, float]:
+    return {"log_loss": means[0], "brier": means[1]}
+
+
+def _without_nan(array: Array) -> list[Any]:
+    """Lists for JSON, which has no NaN: None stands for it."""
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return list(values.tolist())
+
+
+def _in_order(labels: Any) -> list[Any]:
+    known = [label for label in labels if label is not None]
+    try:
+        return sorted(known)
+    except TypeError:  # labels of several types
+        return sorted(known, key=lambda label: (type(label).__name__, str(label)))

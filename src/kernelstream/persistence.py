@@ -33,7 +33,7 @@ from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, registered
 from kernelstream.scaling import Scaler
 
-__all__ = ["describe", "load", "load_noted", "pack", "save", "unpack"]
+__all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -148,8 +148,19 @@ def pack(model: Model, note: Any = None) -> bytes:
     if hasattr(model, "scaler_"):
         arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
     _check_numbers(arrays, f"this {name}")
-    record["checksum"] = _checksum(record, arrays)
-    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(record)}))
+    return container(record, arrays)
+
+
+def container(record: Record, arrays: Arrays) -> bytes:
+    """A header and arrays as the bytes of a file, with a checksum."""
+    record = {"format": FORMAT} | record
+    checked = record | {"checksum": _checksum(record, arrays)}
+    return bytes(safetensors.numpy.save(arrays, metadata={_KEY: _json(checked)}))
+
+
+def contents(data: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[Record, Arrays]:
+    """The header and the arrays that ``container`` put into bytes; the arrays are not to be written to."""
+    return _open(data, _Memory(max_bytes))
 
 
 def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
@@ -163,6 +174,8 @@ def _unpacked(data: bytes, name: str, max_bytes: int) -> tuple[Model, Record, Ar
     memory = _Memory(max_bytes)
     try:
         record, arrays = _open(data, memory)
+        if record.get("kind", "model") != "model":
+            raise ModelFileError("not a model, but a delta: add it to its base")
         return _build(record, arrays, memory), record, arrays
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {_short(str(error))}") from None

@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -18,15 +18,31 @@ from numpy.typing import NDArray
 
 from kernelstream.checkpoint import Checkpoint
 from kernelstream.errors import CapacityError, CheckpointError, ScoreOverflowError
+from kernelstream.estimators import KernelClassifier
 from kernelstream.evaluate import Result
 from kernelstream.files import is_special
+from kernelstream.metrics import WINDOW
 from kernelstream.persistence import Model
 from kernelstream.stream import Source
 
-__all__ = ["EVERY", "Interrupts", "Outcome", "Run", "differences", "fitted_width", "lines"]
+__all__ = [
+    "EVERY",
+    "MAX_CLASSES",
+    "Interrupts",
+    "Outcome",
+    "Run",
+    "TooManyClassesError",
+    "check_classes",
+    "differences",
+    "fitted_width",
+    "lines",
+]
 
 EVERY = 100_000
 """Rows between two checkpoints, by default."""
+
+MAX_CLASSES = 200
+"""Classes of a classification, by default: more are mostly a target that is a number."""
 
 
 class Outcome(NamedTuple):
@@ -56,6 +72,9 @@ class Run:
         every: rows between two checkpoints.
         settings: what the outcome depends on; a checkpoint of other settings is refused.
         on_chunk: called with the result so far and the source, at the start and after each chunk.
+        window: rows of the window of the metrics.
+        curves: names of metrics whose course is kept.
+        max_classes: more classes than this end the run.
     """
 
     model: Model
@@ -65,6 +84,9 @@ class Run:
     every: int = EVERY
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     on_chunk: Callable[[Result, Source], object] = lambda result, source: None
+    window: int = WINDOW
+    curves: Sequence[str] = ()
+    max_classes: int = MAX_CLASSES
 
     def __call__(self) -> Outcome:
         """Run to the end of the source or to Ctrl-C, whichever is first."""
@@ -72,12 +94,17 @@ class Run:
             folder = None if self.checkpoint is None else stack.enter_context(Checkpoint(self.checkpoint))
             saved = None if folder is None else folder.load()
             begun = None if folder is None else folder.begin()
-            model, position, result, size = self.model, None, Result.of(self.model), None
+            result = Result.of(self.model, window=self.window, curves=self.curves)
+            model, position, size = self.model, None, None
             if begun is not None:  # and perhaps killed before the first checkpoint
                 self._check_settings(begun)
                 position = begun["position"]
             if saved is not None:
-                model, position, result = saved.model, saved.position, Result(**saved.record["result"])
+                model, position, result = (
+                    saved.model,
+                    saved.position,
+                    Result.from_state(saved.record["result"]),
+                )
                 size = self._check_predictions(saved.record["written"])
                 if saved.record["finished"]:
                     bad = position["bad"]
@@ -94,7 +121,7 @@ class Run:
             def save(finished: bool = False) -> None:
                 if folder is not None and result.rounds:
                     record = {
-                        "result": dataclasses.asdict(result),
+                        "result": result.state(),
                         "written": None if written is None else written.sync(),
                         "finished": finished,
                     }
@@ -111,16 +138,20 @@ class Run:
                 if chunk is None:
                     break
                 X, y = chunk
-                first = result.rounds == 0
-                if not first:
+                unknown_first = result.task == "classification" and not len(getattr(model, "classes_", ()))
+                if hasattr(model, "n_features_in_"):
                     model.widen(X.shape[1])
                 try:
+                    check_classes(model, y, self.max_classes, result.rounds)
                     predicted = result.step(model, X, y)
                 except (CapacityError, ScoreOverflowError) as error:  # nothing of this chunk is learnt
                     save()
                     raise error.moved(result.rounds) from None
+                except TooManyClassesError:
+                    save()
+                    raise
                 if written is not None:
-                    written.write(lines(predicted, unknown_first=first and result.task == "classification"))
+                    written.write(lines(predicted, unknown_first=unknown_first))
                 position = source.position
                 if result.rounds - last_saved >= self.every:
                     save()
@@ -152,6 +183,28 @@ class Run:
                     "were written: it is not the file that was written before"
                 )
         return size
+
+
+class TooManyClassesError(ValueError):
+    """A classification met more classes than it may."""
+
+
+def check_classes(model: Model, y: Any, most: int, rows: int) -> None:
+    """Refuse labels that would make more classes than allowed: each costs time and memory, and is rarely meant."""
+    if not isinstance(model, KernelClassifier):
+        return
+    known = len(model.classes_) if hasattr(model, "classes_") else 0
+    labels = np.asarray(y).tolist()
+    if known + len(labels) <= most:
+        return
+    new = set(labels).difference(model.classes_.tolist() if known else ())
+    if known + len(new) > most:
+        examples = ", ".join(str(label) for label in list(dict.fromkeys(labels))[:5])
+        raise TooManyClassesError(
+            f"more than {most:,} classes within {rows + len(labels):,} rows (labels such as {examples}): if the target is a "
+            "number to be predicted, say --task regression (KernelRegressor in Python); if these are classes, raise "
+            "--max-classes"
+        )
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

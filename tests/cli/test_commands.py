@@ -41,7 +41,7 @@ def test_run_prints_a_table(capsys):
     title, *lines = out.splitlines()
     assert title.endswith("on rings")
     labels = [line.rsplit(maxsplit=1)[0].strip() for line in lines]
-    assert labels == [
+    assert labels[:8] == [
         "rounds",
         "mistakes",
         "error",
@@ -51,6 +51,10 @@ def test_run_prints_a_table(capsys):
         "µs per row learnt",
         "model bytes",
     ]
+    assert lines[8].split() == ["all", "rows", "last", "1,000", "majority", "class", "last", "label"]
+    names = [line.split("  ")[1].strip() for line in lines[9:]]
+    assert names[:3] == ["accuracy", "balanced accuracy", "precision"]
+    assert names[11:] == ["label / predicted", "-1", "1"]
     assert lines[0].split()[-1] == "3,000"
 
 
@@ -457,7 +461,7 @@ def test_curves(capsys, tmp_path):
 
 def test_what_cannot_be_written_is_told_before_the_run(capsys, tmp_path, monkeypatch):
     far = ("--rows", "1e12")
-    assert "must end in .png or .csv" in fails(capsys, "run", *far, "--curve", "x.jpg")
+    assert "must end in .png, .svg or .csv" in fails(capsys, "run", *far, "--curve", "x.jpg")
     assert "there is no folder" in fails(capsys, "run", *far, "--save", str(tmp_path / "no" / "m"))
     assert "it is a folder" in fails(capsys, "run", *far, "--predictions", str(tmp_path))
     assert "give --checkpoint" in fails(capsys, "run", *far, "--every", "10")
@@ -494,7 +498,7 @@ def test_compare_ranks(capsys, tmp_path):
     assert names == {"NOGD", "BOGD", "KernelPerceptron"}
     out = run(capsys, *argv, "--quiet")[1].splitlines()
     assert out[0] == "3,000 rows of rings"
-    assert [line.split()[0] for line in out[2:]] == ["1", "2", "3"]
+    assert [line.split()[0] for line in out[2:]] == ["1", "2", "3", "majority", "last"]
 
 
 def test_compare_settings(capsys):

@@ -25,6 +25,8 @@ __all__ = [
     "count",
     "data_folder",
     "learner_names",
+    "metric",
+    "metric_options",
     "output_options",
     "overwrite_option",
     "process_count",
@@ -142,7 +144,58 @@ def setting(text: str) -> tuple[str, Any]:
         return key.strip(), value
 
 
+_METRIC_ALIASES = {"auc": "roc_auc", "ap": "average_precision", "logloss": "log_loss", "r": "recall"}
+_METRIC_NAMES = (
+    "accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa", "mcc", "log_loss", "brier",
+    "roc_auc", "average_precision", "mae", "rmse", "r2", "pinball",
+)  # fmt: skip
+
+
+def metric(text: str) -> str:
+    """The name of a metric, as `kernelstream.metrics.METRICS` has it.
+
+    >>> metric("AUC"), metric("balanced-accuracy")
+    ('roc_auc', 'balanced_accuracy')
+    """
+    name = text.casefold().replace("-", "_")
+    name = _METRIC_ALIASES.get(name, name)
+    if name not in _METRIC_NAMES:
+        from kernelstream.stream.catalogue import did_you_mean
+
+        raise click.BadParameter(f"unknown metric {text!r}; {did_you_mean(name, _METRIC_NAMES)}")
+    return name
+
+
+def delimiter(text: str) -> str:
+    r"""A delimiter: one character, or the word tab.
+
+    >>> delimiter("tab"), delimiter(r"\t"), delimiter(";")
+    ('\t', '\t', ';')
+    """
+    character = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}.get(text.casefold(), text)
+    if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
+        raise click.BadParameter(f"expected one ASCII character, or the word tab, got {text!r}")
+    return character
+
+
+def seconds(text: str) -> float:
+    """A time in seconds.
+
+    >>> seconds("0.5")
+    0.5
+    """
+    with contextlib.suppress(ValueError):
+        if (number := float(text)) >= 0 and number < float("inf"):
+            return number
+    raise click.BadParameter(f"expected a number of seconds that is not negative, got {text!r}")
+
+
 # ---- completion ----
+
+
+def metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metrics that complete what was typed."""
+    return [name for name in _METRIC_NAMES if name.startswith(incomplete)]
 
 
 def learner_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -205,11 +258,36 @@ output_options = stacked(
         "--curve",
         metavar="FILE",
         shell_complete=paths,
-        help="Write the error over the rows, as FILE.csv or FILE.png.",
+        help="Write how the error (or each --metric) went over the rows, as FILE.csv, FILE.png or FILE.svg.",
     ),
     overwrite_option,
     click.option("--quiet", is_flag=True, help="Only the result, no progress."),
     click.option("--json", "as_json", is_flag=True, help="Only the result, as one JSON object."),
+)
+
+metric_options = stacked(
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        type=metric,
+        metavar="NAME",
+        shell_complete=metric_names,
+        help="Show (and draw with --curve) this metric, such as f1, roc_auc, log_loss, mae, r2; may be repeated. "
+        "The first one ranks. Default: all, and the error ranks.",
+    ),
+    click.option(
+        "--window",
+        type=count,
+        metavar="N",
+        help="Rows of the window that metrics are also computed over (default: 1000).",
+    ),
+    click.option(
+        "--max-classes",
+        type=count,
+        metavar="N",
+        help="More classes than this end the run (default: 200).",
+    ),
 )
 
 
@@ -247,7 +325,7 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
     task = option(
         "--task",
         type=click.Choice(["classification", "regression"]),
-        help="(default: classification, or the data set's own)",
+        help="(default: the data set's own; of files by the first labels: many different numbers are a regression)",
     )
     categorical = option(
         "--categorical",
@@ -257,6 +335,24 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
     )
     hashed = option("--hashed", type=count, metavar="N", help="Hash categories into N features.")
     drop = option("--drop", type=columns, metavar="A,B", help="Columns to leave out.")
+    delimited = option(
+        "--delimiter",
+        type=delimiter,
+        metavar="CHARACTER",
+        help="Between the fields of CSV (default: the one of , ; | and tab that the first lines have).",
+    )
+    charset = option(
+        "--encoding", "charset", metavar="NAME", help="Of text, such as latin-1 or utf-16 (default: utf-8)."
+    )
+    latency = option(
+        "--latency",
+        type=seconds,
+        metavar="SECONDS",
+        help="The longest time that a row of a pipe waits for others to be handled with it (default: 0).",
+    )
+    max_features = option(
+        "--max-features", type=count, metavar="N", help="Features that rows may have (default: 1048576)."
+    )
     header = option("--header/--no-header", default=None, help="Whether the first line of CSV has names.")
     n_features = option(
         "--n-features",
@@ -289,7 +385,11 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
         hashed,
         drop,
         header,
+        delimited,
+        charset,
         n_features,
+        max_features,
+        latency,
         on_bad_row,
         rows,
         seed,

@@ -12,6 +12,7 @@ from kernelstream.cli.arguments import (
     Command,
     UsageError,
     learner_names,
+    metric_options,
     output_options,
     reading_options,
     settings_option,
@@ -42,12 +43,16 @@ examples:
     help="Names, with commas between them.",
 )
 @settings_option
+@metric_options
 @output_options
 @reading_options()
 def compare(
     sources: tuple[str, ...],
     learners: str,
     settings: tuple[tuple[str, Any], ...],
+    metrics: tuple[str, ...],
+    window: int | None,
+    max_classes: int | None,
     curve: str | None,
     overwrite: bool,
     quiet: bool,
@@ -55,16 +60,21 @@ def compare(
     **reading: Any,
 ) -> int:
     """Learn a stream with several learners in one pass, and rank them."""
+    import_scikit_learn()
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_ranking, progress
+    from kernelstream.cli.metrics import check_metrics
     from kernelstream.cli.paths import check_paths, curve_output
-    from kernelstream.cli.reading import CHUNK, reading_arguments, source_name, task_of
+    from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
     from kernelstream.errors import CapacityError, ScoreOverflowError
     from kernelstream.evaluate import Result
-    from kernelstream.runner import Interrupts
+    from kernelstream.metrics import METRICS, WINDOW
+    from kernelstream.runner import MAX_CLASSES, Interrupts, check_classes
     from kernelstream.stream import read
 
     check_curve(curve)
+    if window == 0 or max_classes == 0:
+        raise UsageError("--window and --max-classes must be at least 1")
     names, options = reading_arguments(sources, reading)
     check_paths(
         sources=names,
@@ -73,15 +83,32 @@ def compare(
         data_folder=reading["data"],
         overwrite=overwrite,
     )
-    models = _models(learners, settings, reading["seed"], task_of(names, options))
-    results = {name: Result.of(model) for name, model in models.items()}
+    models = _models(learners, settings, reading["seed"], "classification")  # wrong names are told at once
+    with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
+        task = source.task
+    places = open_pipe(names)
+    guess = task_of(places, options)
+    if guess is not None:
+        task = options["task"] = guess.task
+    check_metrics(metrics, task)
+    models = _models(learners, settings, reading["seed"], task)
+    curves = metrics if curve else ()
+    results = {
+        name: Result.of(model, window=window or WINDOW, curves=curves, baselines=place == 0)
+        for place, (name, model) in enumerate(models.items())
+    }
+    baselines = next(iter(results.values())).evaluation
     failures: dict[str, str] = {}
     with (
-        contextlib.closing(read(*names, **options, chunk_size=CHUNK)) as source,
+        contextlib.closing(read(*places, **options, chunk_size=CHUNK)) as source,
         progress(not (quiet or as_json)) as show,
         Interrupts() as interrupts,
     ):
+        show(next(iter(results.values())), source)
         while (chunk := interrupts.read(source)) is not None:
+            check_classes(
+                next(iter(models.values())), chunk[1], max_classes or MAX_CLASSES, source.rows - len(chunk[1])
+            )
             for name, model in models.items():
                 if name not in failures:
                     try:
@@ -92,10 +119,16 @@ def compare(
             if not running:
                 break
             show(min(running, key=lambda result: result.error), source)
-    ranked = sorted(
-        ((name, result) for name, result in results.items() if name not in failures),
-        key=lambda pair: pair[1].error,
-    )
+
+    def rank(pair: tuple[str, Result]) -> float:
+        """The smallest is the best; the first metric decides, without one the error."""
+        result = pair[1]
+        if not metrics or result.evaluation is None:
+            return result.error
+        value = result.evaluation.metrics.figures()[metrics[0]]
+        return float("inf") if value != value else -value if METRICS[metrics[0]] else value
+
+    ranked = sorted(((name, result) for name, result in results.items() if name not in failures), key=rank)
     if not ranked and failures:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
         raise UsageError(f"no learner reached the end: {reasons}")
@@ -104,15 +137,29 @@ def compare(
             return 130
         raise UsageError("the source has no rows")
     if curve:
-        write_curve(curve, dict(ranked))
+        write_curve(curve, dict(ranked), metrics)
     title = source_name(names)
     if as_json:
-        table = [{"learner": learner, **figures(result)} for learner, result in ranked]
-        record = {"source": title, "interrupted": interrupts.asked, "ranked": table, "failed": failures}
+        table: list[dict[str, Any]] = []
+        for learner, result in ranked:
+            counted = result.evaluation.record() if result.evaluation else {}
+            counted.pop("baselines", None)
+            table.append({"learner": learner, **figures(result), **counted})
+        record = {
+            "source": title,
+            "task": task,
+            "interrupted": interrupts.asked,
+            "ranked": table,
+            "failed": failures,
+        }
+        record["baselines"] = baselines.record()["baselines"] if baselines else {}
         print(json.dumps(record))
     else:
         ending = ", interrupted" if interrupts.asked else ""
-        print_ranking(f"{ranked[0][1].rounds:,} rows of {title}{ending}", ranked, failures)
+        heading = f"{ranked[0][1].rounds:,} rows of {title}{ending}"
+        print_ranking(heading, ranked, failures, metrics, baselines)
+        if guess is not None and task == "regression":
+            print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     return 130 if interrupts.asked else 0
 
 
@@ -140,6 +187,6 @@ def _models(
 
 
 def _learn(model: Estimator, result: Result, X: Any, y: Any) -> None:
-    if result.rounds:
+    if hasattr(model, "n_features_in_"):
         model.widen(X.shape[1])
     result.step(model, X, y)

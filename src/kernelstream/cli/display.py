@@ -7,16 +7,27 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelstream.evaluate import Result
+    from kernelstream.metrics import Evaluation
     from kernelstream.stream import Source
 
     Show = Callable[[Result, Source], object]
 
-__all__ = ["error_text", "figures", "print_ranking", "print_table", "progress", "size"]
+__all__ = [
+    "error_text",
+    "figures",
+    "metric_label",
+    "number",
+    "print_ranking",
+    "print_rows",
+    "print_table",
+    "progress",
+    "size",
+]
 
 WINDOW = 10_000
 """Rows of the window whose error is shown beside that of all rows."""
@@ -195,50 +206,100 @@ def print_table(title: str, record: dict[str, Any]) -> None:
     Console().print(table)
 
 
-def print_ranking(title: str, ranked: list[tuple[str, Result]], failures: dict[str, str]) -> None:
-    """Learners from the best to the worst; those that failed below, with the reason."""
+def print_rows(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", left: Collection[int] = (0,)
+) -> None:
+    """A table: its columns are aligned right but for those of `left`; in a terminal with a frame."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=title or None)
+        for i, head in enumerate(heads):
+            table.add_column(head, justify="left" if i in left else "right")
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    if title:
+        print(title)
+    for row in (heads, *rows):
+        cells = (
+            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        print(f"  {'  '.join(cells)}".rstrip())
+
+
+def number(value: float) -> str:
+    """A figure as it is shown; a dash where there is none.
+
+    >>> number(0.98765), number(float("nan")), number(1234.5)
+    ('0.9877', '-', '1234')
+    """
+    if value != value:
+        return "-"
+    return f"{value:.4f}" if abs(value) < 10 and (abs(value) >= 0.001 or value == 0) else f"{value:.4g}"
+
+
+def metric_label(name: str) -> str:
+    """A metric's name in words.
+
+    >>> metric_label("balanced_accuracy"), metric_label("roc_auc")
+    ('balanced accuracy', 'ROC AUC')
+    """
+    short = {
+        "roc_auc": "ROC AUC",
+        "mcc": "MCC",
+        "f1": "F1",
+        "mae": "MAE",
+        "rmse": "RMSE",
+        "r2": "R2",
+        "brier": "Brier",
+    }
+    return short.get(name) or name.replace("_", " ")
+
+
+def print_ranking(
+    title: str,
+    ranked: list[tuple[str, Result]],
+    failures: dict[str, str],
+    metrics: Sequence[str] = (),
+    baselines: Evaluation | None = None,
+) -> None:
+    """Learners from the best to the worst; below them the baselines, and those that failed, with the reason."""
     measure = "RMSE" if ranked and ranked[0][1].task == "regression" else "error"
-    heads = ("", "learner", measure, "last 10 %", "µs/row", "model", "error over the rows")
+    heads = (
+        "",
+        "learner",
+        *map(metric_label, metrics),
+        measure,
+        "last 10 %",
+        "µs/row",
+        "model",
+        "error over the rows",
+    )
     curves = [result.curve[1].tolist() for _, result in ranked]
     curves = [curve[len(curve) // 50 :] for curve in curves]  # the very first rows are all mistakes
     top = max((point for curve in curves for point in curve), default=1.0)
-    rows = [
-        (
-            str(place),
-            name,
-            error_text(result, result.error),
-            error_text(result, result.recent_error()),
-            f"{1e6 * result.seconds / max(result.rounds, 1):.2f}",
-            "" if result.nbytes is None else size(result.nbytes),
-            spark(curve, top),
-        )
-        for place, ((name, result), curve) in enumerate(zip(ranked, curves, strict=True), 1)
-    ]
-    if not sys.stdout.isatty():
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        print(title)
-        for row in (heads, *rows):
-            cells = (
-                f"{cell:>{w}}" if 1 < i < 6 else f"{cell:<{w}}"
-                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            print(f"  {'  '.join(cells)}".rstrip())
-        for name, reason in failures.items():
-            print(f"  -  {name} stopped: {reason}")
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title)
-    for i, head in enumerate(heads):
-        table.add_column(head, justify="right" if 1 < i < 6 else "left")
-    for place, row in enumerate(rows):
-        table.add_row(*row, style="green" if place == 0 else None)
-    console = Console()
-    console.print(table)
+    rows = []
+    for place, ((name, result), curve) in enumerate(zip(ranked, curves, strict=True), 1):
+        figures = {} if result.evaluation is None else result.evaluation.metrics.figures()
+        cost = f"{1e6 * result.seconds / max(result.rounds, 1):.2f}"
+        memory = "" if result.nbytes is None else size(result.nbytes)
+        errors = error_text(result, result.error), error_text(result, result.recent_error())
+        chosen = (number(figures[metric]) for metric in metrics)
+        rows.append((str(place), name, *chosen, *errors, cost, memory, spark(curve, top)))
+    if baselines is not None and baselines.baselines is not None:
+        for name, of in baselines.baselines.metrics.items():
+            figures = of.figures()
+            error = figures["rmse"] if measure == "RMSE" else 1 - figures["accuracy"]
+            chosen = (number(figures[metric]) for metric in metrics)
+            rows.append(("", name, *chosen, error_text(ranked[0][1], error), "", "", "", ""))
+    print_rows(heads, rows, title, left=(0, 1, len(heads) - 1))
     for name, reason in failures.items():
-        console.print(f"[bold red]{name} stopped:[/] {escape(reason)}")
+        print(f"  -  {name} stopped: {reason}")
 
 
 def spark(values: list[float], top: float, width: int = 24) -> str:

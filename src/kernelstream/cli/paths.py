@@ -170,9 +170,11 @@ def _holds_something(path: str) -> bool:
 
 
 def _is_curve(path: str) -> bool:
-    start = b"learner,rows,error\n" if path.lower().endswith(".csv") else b"\x89PNG\r\n\x1a\n"
+    starts = {"csv": (b"learner,rows,",), "svg": (b"<?xml", b"<svg")}.get(
+        path.lower().rpartition(".")[2], (b"\x89PNG\r\n\x1a\n",)
+    )
     with open(path, "rb") as file:
-        return file.read(len(start)) == start
+        return file.read(64).startswith(starts)
 
 
 def _is_predictions(path: str, labels: Collection[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from kernelstream.cli.arguments import (
     count,
     folders,
     learner_names,
+    metric_options,
     output_options,
     paths,
     reading_options,
@@ -23,13 +25,15 @@ from kernelstream.cli.imports import import_scikit_learn
 
 __all__ = ["run"]
 
+_CHANGEABLE = ("on_bad_row", "data_dir", "latency", "max_features")  # when a run is continued
+
 
 @click.command(
     cls=Command,
     epilog="""\
 examples:
   kernelstream run                                                      a built-in stream
-  kernelstream run train.csv.gz --target price --task regression        the column to predict, a real number
+  kernelstream run train.csv.gz --target price --metric r2 --metric mae the column to predict, a real number
   kernelstream run a9a --learner BOGD --set budget=200 --set kernel__gamma=0.05
   kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
   kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command continues
@@ -59,6 +63,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@metric_options
 @output_options
 @reading_options()
 def run(
@@ -69,6 +74,9 @@ def run(
     predictions: str | None,
     checkpoint: str | None,
     every: int | None,
+    metrics: tuple[str, ...],
+    window: int | None,
+    max_classes: int | None,
     curve: str | None,
     overwrite: bool,
     quiet: bool,
@@ -79,18 +87,20 @@ def run(
     import_scikit_learn()
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_table, progress
+    from kernelstream.cli.metrics import check_metrics, print_metrics
     from kernelstream.cli.models import estimator_of, learner_of
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
-    from kernelstream.cli.reading import CHUNK, reading_arguments, source_name, task_of
+    from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
+    from kernelstream.metrics import WINDOW
     from kernelstream.persistence import save as save_model
-    from kernelstream.runner import EVERY, Run
+    from kernelstream.runner import EVERY, MAX_CLASSES, Run
     from kernelstream.stream import read
 
     check_curve(curve)
     if every is not None and checkpoint is None:
         raise UsageError("--every says how often to keep a checkpoint: give --checkpoint DIR with it")
-    if every == 0:
-        raise UsageError("--every must be at least 1")
+    if every == 0 or window == 0 or max_classes == 0:
+        raise UsageError("--every, --window and --max-classes must be at least 1")
     names, options = reading_arguments(sources, reading)
     check_paths(
         sources=names,
@@ -104,24 +114,33 @@ def run(
         data_folder=reading["data"],
         overwrite=overwrite,
     )
-    task = task_of(names, options)
     algorithm = learner_of(learner, settings, reading["seed"])
     kept = {
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
         "predictions": predictions,
-        **{key: value for key, value in options.items() if key not in ("on_bad_row", "data_dir")},
+        **{key: value for key, value in options.items() if key not in _CHANGEABLE},
     }
+    with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
+        task = source.task  # a missing file is noticed here; nothing is read
+    places = open_pipe(names)
+    guess = task_of(places, options)
+    if guess is not None:
+        task = options["task"] = guess.task
+    check_metrics(metrics, task)
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
             estimator_of(task, algorithm),
-            lambda position: read(*names, **options, chunk_size=CHUNK, resume=position),
+            lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
             predictions=predictions,
             checkpoint=checkpoint,
             every=every or EVERY,
             settings=kept,
             on_chunk=show,
+            window=window or WINDOW,
+            curves=metrics if curve else (),
+            max_classes=max_classes or MAX_CLASSES,
         )()
     seconds = time.monotonic() - start
     result, rows = outcome.result, outcome.result.rounds - outcome.rows_before
@@ -135,16 +154,23 @@ def run(
         save_model(outcome.model, save, _note(outcome.position, options))
     title, name = type(algorithm).__name__, source_name(names)
     if curve:
-        write_curve(curve, {title: result})
-    record = figures(result, seconds, rows)
+        write_curve(curve, {title: result}, metrics)
+    record = (
+        {"task": task} | ({"task_because": guess.reason} if guess else {}) | figures(result, seconds, rows)
+    )
     if outcome.bad_rows:
         record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
     if outcome.rows_before:
         record["rows_learnt_before"] = outcome.rows_before
     if as_json:
+        record |= result.evaluation.record() if result.evaluation else {}
         print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
         return 130 if outcome.interrupted else 0
     print_table(f"{title} on {name}" + (", interrupted" if outcome.interrupted else ""), record)
+    if result.evaluation is not None:
+        print_metrics(result.evaluation, metrics)
+    if guess is not None and task == "regression":
+        print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
     if outcome.rows_before:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kernelstream.errors import ScoreOverflowError
+from kernelstream.errors import MergeError, ScoreOverflowError
 from kernelstream.kernels import as_kernel
 from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows
@@ -76,6 +76,11 @@ class Learner(DefaultParts, ABC):
     target_arrays: ClassVar[tuple[str, ...]] = ()
     #: Whether there are arrays of the size budget x budget from the start.
     quadratic: ClassVar[bool] = False
+    #: What merging models keeps of one pass over all rows, in a sentence; empty if they cannot be merged, and then why.
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = "nobody has said how"
+    #: Names of the arrays that are averaged by rows when models are merged; all others must be those of the base.
+    averaged_arrays: ClassVar[tuple[str, ...]] = ()
 
     #: The state: what ``initial_arrays`` returned, changed by learning.
     arrays: State
@@ -144,6 +149,37 @@ class Learner(DefaultParts, ABC):
         if self.quadratic:
             sizes.append(max(sizes, default=0) ** 2 // max(1, width))
         return 8 * (width * outputs + sum(size * (width + outputs + 8) for size in sizes))
+
+    def hold(self) -> None:
+        """Keep from now on what models to be merged must have in common: a map, a dictionary, a scaling."""
+
+    def delta_since(self, base: State, rows: int, task: str) -> State:
+        """What has been learnt since ``base``, the state before these rows (``learners/delta.py``); ``task`` names this part."""
+        if not self.averaged_arrays:
+            raise MergeError(f"models of {type(self).__name__} cannot be merged: {self.merge_refusal}")
+        state = self.state()
+        self.check_common(base, state, set(self.averaged_arrays))
+        sums = {
+            f"sum/{name}": rows * (state[name] - base[name]).astype(np.float64)
+            for name in self.averaged_arrays
+        }
+        return {"sum/rows": np.array([float(rows)])} | sums
+
+    def add_delta(self, delta: State) -> None:
+        """Take over what others have learnt since the state that this learner has; several deltas are put together before."""
+        state, rows = self.state(), max(1.0, float(delta["sum/rows"][0]))
+        for name in self.averaged_arrays:
+            state[name] = (state[name] + delta[f"sum/{name}"] / rows).astype(state[name].dtype)
+        self.restore(state)
+
+    def check_common(self, base: State, state: State, apart: set[str]) -> None:
+        """Raise ``MergeError`` unless the two states agree in all arrays but those named."""
+        for name in sorted((base.keys() | state.keys()) - apart):
+            if name not in base or name not in state or not np.array_equal(base[name], state[name]):
+                raise MergeError(
+                    f"models of {type(self).__name__} can be merged while they share all but {', '.join(sorted(apart))}, and "
+                    f"{name!r} has changed since the base: let the base learn more rows first, or go on from its `branch`"
+                )
 
     # ---- what all share ----
 

@@ -14,7 +14,7 @@ projection of phi(x_p) on the span of its k nearest points,
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class DualSGD(KernelLearner):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
+
+    merge_refusal: ClassVar[str] = (
+        "points that leave the budget live on in its random features, at different times in each model"
+    )
 
     quadratic = True
 

@@ -45,6 +45,9 @@ class FOGD(KernelLearner):
     [0, 1]
     """
 
+    merge_guarantee: ClassVar[str] = "the mean by rows of the parts' weights over the same random features"
+    averaged_arrays: ClassVar[tuple[str, ...]] = ("weights",)
+
     feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1}
 
     def __init__(

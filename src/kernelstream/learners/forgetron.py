@@ -10,7 +10,7 @@ where f' is the model of B + 1 points, M counts the mistakes and Q the damage so
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelstream.learners.expansion import ExpansionLearner
 from kernelstream.validate import check_integer
@@ -39,6 +39,9 @@ class Forgetron(ExpansionLearner):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
+
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = "how far it shrinks its weights follows from the order of its mistakes"
 
     rule = "forgetron"
     regression = False

@@ -61,6 +61,8 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
 class NewtonLearner(KernelLearner):
     """What KONS, Sketched-KONS and PROS-N-KONS share: a curved loss, scores in [-C, C], one output."""
 
+    merge_refusal: ClassVar[str] = "its points and its matrix are those of one sequence of rows"
+
     #: Each class would need a second-order matrix of its own.
     multiclass: ClassVar[bool] = False
 

@@ -9,9 +9,13 @@ With K the kernel matrix of the dictionary, ``k`` the kernel values of the new r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from kernelstream.kernels import core_kernel
+from kernelstream.learners.base import Array, State
+from kernelstream.learners.delta import from_half, half, inverse
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_integer, check_number
 
@@ -51,6 +55,10 @@ class KRLS(KernelLearner):
     """
 
     quadratic = True
+    merge_guarantee: ClassVar[str] = "exactly one pass over all rows, with the dictionary of the base"
+
+    #: The dictionary's cap of a learner that is held.
+    _size: int | None = None
 
     def __init__(self, nu: float = 0.1, *, kernel: Any = None, max_size: int = 200) -> None:
         self.nu = nu
@@ -68,7 +76,40 @@ class KRLS(KernelLearner):
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
-            budget=self.max_size,
+            budget=self._size or self.max_size,
             nu=float(self.nu),
             kernel=core_kernel(self._settled),
         )
+
+    # ---- merging: sums of a a^T and a y over the rows, a = K^-1 k their coordinates in the dictionary ----
+
+    def hold(self) -> None:
+        """No row joins the dictionary from now on."""
+        state = self.state()
+        self._size = max(1, len(state["points"]))
+        self.restore(state)
+
+    def _sums(self, state: State) -> tuple[Array, Array]:
+        """``P^-1`` and ``P^-1 K alpha``: to these every row adds its own ``a a^T`` and ``a y``."""
+        matrix = inverse(state["P"].astype(np.float64))
+        weights = state["weights"].astype(np.float64)
+        return matrix, matrix @ (self._settled(state["points"].astype(np.float64)) @ weights)
+
+    def delta_since(self, base: State, rows: int, task: str) -> State:
+        """What these rows added to the sums."""
+        state = self.state()
+        self.check_common(base, state, {"P", "weights"})
+        matrix, vector = (
+            now - before for now, before in zip(self._sums(state), self._sums(base), strict=True)
+        )
+        return {"sum/rows": np.array([float(rows)]), "sum/matrix": half(matrix), "sum/vector": vector}
+
+    def add_delta(self, delta: State) -> None:
+        """The sums of all rows, and the weights that follow from them."""
+        state = self.state()
+        matrix, vector = self._sums(state)
+        state["P"] = inverse(matrix + from_half(delta["sum/matrix"]))
+        weights = state["P"] @ (vector + delta["sum/vector"])
+        points = state["points"].astype(np.float64)
+        state["weights"] = np.linalg.solve(self._settled(points), weights).astype(state["weights"].dtype)
+        self.restore(state)

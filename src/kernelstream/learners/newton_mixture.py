@@ -38,18 +38,21 @@ when both memories are rebuilt at once. Before the first rebuild every feature i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 
 from kernelstream._core import core
 from kernelstream.blas import one_thread
+from kernelstream.errors import MergeError
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
+from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
 from kernelstream.rows import as_rows
 from kernelstream.validate import check_integer
 
@@ -178,6 +181,9 @@ class NewtonMixture(CoreLearner):
 
     pair_share: ClassVar[float] = 0.5
     link: ClassVar[str | None] = "softmax"
+    merge_guarantee: ClassVar[str] = (
+        "exactly one pass for its least_squares expert; sums of Newton steps, each part around its own weights, for the others"
+    )
 
     budget: int
     memory: int
@@ -246,6 +252,56 @@ class NewtonMixture(CoreLearner):
             if self._core.relevance_due:
                 with one_thread():
                     self._estimate_relevance()
+
+    # ---- merging ----
+
+    def hold(self) -> None:
+        """Rebuild no memory from now on."""
+        self._core.held = True
+
+    def _flushed(self, state: State) -> State:
+        """The state with no round pending."""
+        copy: Self = clone(self).restore(state)
+        copy._core.flush()
+        return copy.state()
+
+    def delta_since(self, base: State, rows: int, task: str) -> State:
+        """What has been learnt with the memories of the base; see ``mixture_delta.py``."""
+        state = self.state()
+        for name in (
+            f"{memory}_{part}"
+            for memory in self._core.MEMORIES
+            for part in ("landmarks", "gamma", "centre", "scale")
+        ):
+            if not np.array_equal(state[name], base[name]):
+                raise MergeError(
+                    f"{name!r} has changed since the base: go on from `kernelstream.branch(base)`, which rebuilds nothing"
+                )
+        with one_thread():
+            return delta_between(
+                self._flushed(base),
+                self._flushed(state),
+                rows,
+                task,
+                self._local_rows(self._width, self._outputs),
+            )
+
+    def add_delta(self, delta: State) -> None:
+        """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
+        before = self._core.lasting_age
+        with one_thread():
+            self.restore(added(self._flushed(self.state()), delta))
+        if "keep/local/key" in delta:
+            order = np.argsort(-delta["keep/local/key"], kind="stable")
+            self._core.absorb(*(np.ascontiguousarray(delta[f"keep/local/{name}"][order]) for name in LOCAL))
+        if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
+            if self._regression:
+                self._standardise()
+            for memory in self._core.MEMORIES:
+                self._rebuild(memory)
+        elif self._core.local and self._core.passed_relevance(before):
+            with one_thread():
+                self._estimate_relevance()
 
     # ---- rebuilding a memory ----
 

@@ -5,7 +5,7 @@ f_t(x) = w_t . z(x),      w_{t+1} = (1 - eta lam) w_t - eta g z(x_t),   g the sl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -47,6 +47,9 @@ class NOGD(KernelLearner):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
+
+    merge_guarantee: ClassVar[str] = "the mean by rows of the parts' weights over the same map"
+    averaged_arrays: ClassVar[tuple[str, ...]] = ("map_weights",)
 
     _expansion: Any
     _mapped: Any

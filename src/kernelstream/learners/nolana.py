@@ -10,7 +10,7 @@ A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -62,6 +62,12 @@ class NOLANA(NOGD):
     >>> KernelClassifier(NOLANA(budget=10, epsilon=0.001)).fit(X, y).predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
+
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = (
+        "its map moves with the rows, and the maps of two models have no common directions"
+    )
+    averaged_arrays: ClassVar[tuple[str, ...]] = ()
 
     #: Rows handed to the core at once: it looks through all of them at every call, and each move needs one.
     CHUNK = 512

@@ -78,6 +78,8 @@ class OKS(CoreLearner):
     [0, 1]
     """
 
+    merge_refusal: ClassVar[str] = "each model draws its kernels by its own losses"
+
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1}
     bounded = False
     bounded_alternative = "OKSSIL"

@@ -101,6 +101,9 @@ class LinearPA(CoreLearner):
     [5.0]
     """
 
+    merge_guarantee: ClassVar[str] = "the mean by rows of the parts' weights over the features"
+    averaged_arrays: ClassVar[tuple[str, ...]] = ("weights",)
+
     pair_share = 0.5
     feature_axes: ClassVar[dict[str, int] | None] = {"weights": 0}
 

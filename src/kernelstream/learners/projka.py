@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class ProjKA(Projectron):
     >>> model.predict([[0.05], [0.95]]).tolist()
     [0, 1]
     """
+
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = "each model chooses a kernel of its own"
 
     def __init__(
         self,

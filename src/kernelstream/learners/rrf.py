@@ -54,6 +54,11 @@ class RRF(KernelLearner):
     [0, 1]
     """
 
+    merge_guarantee: ClassVar[str] = (
+        "the mean by rows of the parts' weights over the same random features, while their scales stay"
+    )
+    averaged_arrays: ClassVar[tuple[str, ...]] = ("weights",)
+
     feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1, "log_scale": 0}
 
     def __init__(

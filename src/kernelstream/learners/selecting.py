@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ __all__ = ["SelectingLearner"]
 
 class SelectingLearner(KernelLearner):
     """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
+
+    merge_refusal: ClassVar[str] = "the bandwidths of its points move with the rows of one sequence"
 
     gamma: float | None
     eta: float

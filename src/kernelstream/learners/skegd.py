@@ -92,6 +92,12 @@ class SkeGD(NOGD):
     [0, 1]
     """
 
+    merge_guarantee: ClassVar[str] = ""
+    merge_refusal: ClassVar[str] = (
+        "its map moves with the rows, and the maps of two models have no common directions"
+    )
+    averaged_arrays: ClassVar[tuple[str, ...]] = ()
+
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "sketch_stored": 1}
     quadratic = True
 

@@ -19,6 +19,9 @@ from kernelstream.stream.options import Chunk, Options
 LOOK_AHEAD = 1000
 """Records that are looked at first, to tell numbers from categories."""
 
+DELIMITERS = ",;\t|"
+"""Those that are looked for where none is given."""
+
 _MOSTLY = 0.9  # a column is of numbers if so many of its first values are; the others are then bad rows
 
 # In the order of `CsvReason` in src/core/text/csv.hpp.
@@ -57,14 +60,17 @@ class CsvReader(TextReader):
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
-        return {**self.features.state(), "order": self._names}
+        return {**self.features.state(), "order": self._names, "delimiter": self._delimiter}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
         self.features.restore(state)
         self._names = list(state["order"])
+        self._delimiter = state.get("delimiter", self._delimiter)
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
+        if at is None and self._options.delimiter is None and self.delimiter == ",":
+            self._delimiter = guess_delimiter(opened.peek_line(), opened.name)
         lines = Lines(opened, self._delimiter, at, self._options.latency)
         if at is None:
             self._read_header(opened.name, lines)
@@ -165,6 +171,26 @@ class CsvReader(TextReader):
             field = field.replace('""', '"')
         message = _REASONS[reason].format(field=repr(field[:60]), count=start, columns=len(self._names))
         return BadRow(record, None if column < 0 else repr(self._names[column]), message)
+
+
+def guess_delimiter(line: bytes, name: str) -> str:
+    r"""The delimiter of a table: the one that its first line has most of, outside quotes; a comma if there is none.
+
+    >>> guess_delimiter(b'a;"b,c,d";e', "x.csv"), guess_delimiter(b"a", "x.csv")
+    (';', ',')
+    """
+    outside = b"".join(line.split(b'"')[::2])
+    counts = {mark: outside.count(mark.encode()) for mark in DELIMITERS}
+    most = max(counts.values())
+    best = [mark for mark, count in counts.items() if count == most]
+    if not most or "," in best:
+        return ","
+    if len(best) > 1:
+        told = " and ".join(f"{most} of {mark!r}" for mark in best)
+        raise SourceError(
+            f"{name}: cannot tell the delimiter, as the first line has {told}: say --delimiter (delimiter= in Python)"
+        )
+    return best[0]
 
 
 class TsvReader(CsvReader):

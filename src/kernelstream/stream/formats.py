@@ -23,6 +23,9 @@ FORMATS = {
 }
 """The formats, and the module and class that read them: pyarrow is only imported when it is needed."""
 
+TEXT = ("libsvm", "csv", "tsv", "jsonl")
+"""The formats that are text."""
+
 _ENDINGS = {
     "libsvm": "libsvm", "svm": "libsvm", "svmlight": "libsvm",
     "csv": "csv", "tsv": "tsv", "tab": "tsv",
@@ -63,7 +66,7 @@ def sniff(opened: Opened) -> str:
         return "libsvm"
     if b"\t" in line:
         return "tsv"
-    if b"," in line:
+    if any(mark in line for mark in (b",", b";", b"|")):
         return "csv"
     raise SourceError(f"cannot tell the format of {opened.name}: say one of {', '.join(FORMATS)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from kernelstream import _text
 from kernelstream.stream.bad_rows import BadRow, BadRowError, SourceError, TooWideError
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
+from kernelstream.stream.pipes import PATIENCE
 
 LONGEST_RECORD = 64 << 20
 """A line (or a CSV record) longer than this many bytes is an error: so memory stays bounded whatever comes."""
@@ -69,7 +71,7 @@ class Lines:
         opened: the bytes.
         delimiter: of a table whose fields may be quoted; empty for records that are lines.
         at: where to go on, as `at` said.
-        latency: give the records that have come when no more came for so many seconds.
+        latency: give the records that have come when the first of them has waited so many seconds for more.
 
     Examples:
         >>> import io
@@ -102,9 +104,13 @@ class Lines:
         return block
 
     def look(self, most: int, *, wait: bool = False) -> Block | None:
-        """The next records, which stay to be taken; with `wait`, latency does not matter. None at the end."""
+        """The next records, which stay to be taken; None at the end.
+
+        With `wait`, latency does not matter, unless the pipe is slow.
+        """
         ends: list[NDArray[np.int64]] = []
         count = scanned = 0
+        since: float | None = None  # the first record is there
         while True:
             new = _text.record_ends(self._buffer, scanned, most - count, self._delimiter, self._finished)
             if len(new):
@@ -125,8 +131,11 @@ class Lines:
                 if scanned < len(self._buffer) and self._failed is None:  # the last line has no line end
                     ends.append(np.array([len(self._buffer)]))
                 break
-            if count and not wait and self._latency is not None and self._opened.pauses(self._latency):
-                break
+            if count and self._latency is not None:
+                since = since or time.monotonic()
+                left = PATIENCE if wait else self._latency - (time.monotonic() - since)
+                if (left <= 0 < self._latency) or self._opened.pauses(max(left, 0.0)):
+                    break
             self._fill()
         if not ends:
             if isinstance(self._failed, SourceError):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
 import lzma
 import os
-import select
 import stat
 import sys
 import zlib
 from typing import IO, Any, Protocol
 
 from kernelstream.stream.bad_rows import MissingPackageError, SourceError
+from kernelstream.stream.pipes import silent
 
 Place = str | os.PathLike[str] | IO[Any]
 """What can be opened: a path, ``-`` for standard input, or an open file."""
@@ -38,7 +39,7 @@ class Opened:
         b'text'
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, charset: str | None = None) -> None:
         self._mine = contextlib.ExitStack()  # what is closed with us: never the caller's file
         self.name = place_name(place)
         self._pipe = self._file = self._binary(place)
@@ -57,6 +58,11 @@ class Opened:
         except BaseException:
             self._mine.close()
             raise
+        self._holds_back = (
+            self._stream is not self._file
+        )  # what has come is known when a piece of it is unpacked
+        if charset is not None:
+            self._stream = _Recoded(self._stream, charset, self.name)
         self.packed = self._stream is not self._file
 
     def _binary(self, place: Place) -> Any:
@@ -116,12 +122,9 @@ class Opened:
 
     def pauses(self, seconds: float) -> bool:
         """Whether no more bytes come for so long. Only of plain pipes and the like can that be known."""
-        if self.seekable or self.packed or self._ahead or not hasattr(self._pipe, "fileno"):
+        if self.seekable or self._holds_back or self._ahead or not hasattr(self._pipe, "fileno"):
             return False
-        try:
-            return not select.select([self._pipe.fileno()], [], [], seconds)[0]
-        except (OSError, ValueError):  # not a descriptor, or none that this system can wait for
-            return False
+        return silent(self._pipe, seconds)
 
     def peek(self, size: int) -> bytes:
         """The next `size` bytes, or all that are left, which stay to be read; a pipe may have to wait for them."""
@@ -249,6 +252,24 @@ class _Encoded:
             raise SourceError(
                 f"{place_name(self._text)} is not in the encoding it was opened with: {error}"
             ) from None
+
+
+class _Recoded:
+    """Text of another encoding as UTF-8."""
+
+    def __init__(self, file: _Reads, charset: str, name: str) -> None:
+        self._file, self._charset, self._name = file, charset, name
+        self._decoder = codecs.getincrementaldecoder(charset)()
+
+    def read(self, size: int = PIECE) -> bytes:
+        while True:
+            piece = _read_some(self._file, size)
+            try:
+                text = self._decoder.decode(piece, not piece)
+            except UnicodeError as error:
+                raise SourceError(f"{self._name} is not {self._charset}: {error}") from None
+            if text or not piece:
+                return text.encode()
 
 
 class _Xz:

@@ -44,6 +44,7 @@ class Options:
     delimiter: str | None = None
     chunk_size: int = 8192
     latency: float | None = None
+    charset: str | None = None
     n_features: int | None = None
     max_features: int = MAX_FEATURES
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -28,6 +29,7 @@ def read(
     hashed: int | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    charset: str | None = None,
     task: Task | None = None,
     rows: int | None = None,
     seed: int = 0,
@@ -55,14 +57,16 @@ def read(
         max_categories: categories of a column that get a feature of their own; later ones share one.
         hashed: hash categories into this many features, instead.
         header: whether the first line of CSV has the names; by default it does if none of them is a number.
-        delimiter: between the fields of CSV, one ASCII character; by default a comma, in TSV a tab.
+        delimiter: between the fields of CSV, one ASCII character; by default the one of ``,;|`` and tab that the first
+            line has most of, in TSV a tab.
+        charset: the encoding of text, such as "latin-1"; by default UTF-8.
         task: "classification" (labels are whole numbers or text) or "regression" (labels are numbers). By default
             the data set's own, and classification for files.
         rows: stop after this many rows.
         seed: the order of a data set, the randomness of a built-in stream.
         chunk_size: the most rows per chunk. It changes the speed, not the rows.
-        latency: give the rows that have come when a pipe was silent for so many seconds, also if they are fewer
-            than `chunk_size`. By default chunks are full, which is fastest.
+        latency: the longest time in seconds that a row of a pipe waits for others, which it is then given with, also if
+            they are fewer than `chunk_size`; with 0 those are given that have come. By default chunks are full.
         n_features: the width of LIBSVM rows, where a larger index is a bad row. By default a chunk is as wide
             as the features seen so far, so later chunks may be wider than earlier ones, never narrower.
         max_features: the most features that rows may have. A LIBSVM row with a larger index is a bad row; in other
@@ -116,6 +120,13 @@ def read(
         raise ValueError(
             f"delimiter must be one ASCII character, not a quote, a line end or NUL: {delimiter!r}"
         )
+    if charset is not None:
+        try:
+            charset = codecs.lookup(charset).name
+        except LookupError:
+            raise ValueError(
+                f"unknown encoding {charset!r}: say one such as utf-8, latin-1, cp1252 or utf-16"
+            ) from None
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; {did_you_mean(format, FORMATS)}")
     name = sources[0] if len(sources) == 1 and format is None else None
@@ -156,6 +167,7 @@ def read(
         delimiter=delimiter,
         chunk_size=chunk_size,
         latency=latency,
+        charset=None if charset == "utf-8" else charset,
         n_features=n_features,
         max_features=max_features,
         dtype=np.dtype(dtype),

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 from kernelstream.stream.bad_rows import SourceError
-from kernelstream.stream.formats import make_reader, sniff
+from kernelstream.stream.formats import TEXT, make_reader, sniff
 from kernelstream.stream.named import NamedReader
 from kernelstream.stream.opening import Opened, Place, fingerprint, place_name
 from kernelstream.stream.options import Chunk, Options, Task
@@ -182,9 +182,13 @@ class Source:
                 raise SourceError(
                     f"{place_name(place)} is not the file that was read before: it begins otherwise"
                 )
-            self._opened = Opened(place)
+            self._opened = Opened(place, options.charset)
             try:
                 file_format = self._asked["format"] or sniff(self._opened)
+                if options.charset is not None and file_format not in TEXT:
+                    raise SourceError(
+                        f"{self._opened.name} is {file_format}, which is not text: it has no encoding"
+                    )
                 if self._format not in (None, file_format):
                     raise SourceError(
                         f"{self._opened.name} is {file_format}, but what came before it is {self._format}: "

@@ -1,0 +1,185 @@
+"""Models that merge: identities that hold exactly, bounds where they do not, and what is refused."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+
+import kernelstream
+from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, ModelFileError
+from kernelstream.learners import BOGD, FOGD, KRLS, NOGD, LinearPA, NewtonMixture, Projectron, registered
+from kernelstream.merging import add, combine, delta
+from kernelstream.persistence import pack, unpack
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(1600, 6))
+Y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=len(X))
+FIRST = 300
+
+#: Learners with the rows that their base needs before it can be branched.
+LEARNERS = {
+    "krls": KRLS(nu=0.05, kernel=Gaussian(gamma=0.05)),
+    "nogd": NOGD(50, eta=0.1),
+    "fogd": FOGD(50, eta=0.1),
+    "linear": LinearPA(),
+    "bogd": BOGD(60, eta=0.1),
+    "default": NewtonMixture(40),
+    "global": NewtonMixture(40, memory=0),
+}
+
+
+def base_of(learner, y=Y):
+    return KernelRegressor(clone(learner)).partial_fit(X[:FIRST], y[:FIRST])
+
+
+def parts_of(k, first=FIRST):
+    return [slice(first + i, None, k) for i in range(k)]
+
+
+def deltas_of(base, k, y=Y):
+    return [delta(base, X[part], y[part], task=f"part {i}") for i, part in enumerate(parts_of(k))]
+
+
+def same_state(a, b, close=0.0):
+    a, b = a.learner_.state(), b.learner_.state()
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_allclose(a[name], b[name], rtol=close, atol=close, err_msg=name)
+
+
+def test_every_learner_merges_or_says_why_not():
+    for name, learner in registered(plugins=False).items():
+        said = bool(learner.merge_guarantee)
+        assert said or learner.merge_refusal != "nobody has said how", name
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_least_squares_in_parts_is_one_pass(k):
+    base = base_of(LEARNERS["krls"])
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], Y[FIRST:])
+    merged, _ = unpack(add(pack(base), deltas_of(pack(base), k)))
+    np.testing.assert_allclose(merged.predict(X), one.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_the_least_squares_expert_of_the_default_in_parts_is_one_pass(k):
+    y = np.where(Y > 0, 1, 0)
+    base = KernelClassifier(NewtonMixture(40)).partial_fit(X[:FIRST], y[:FIRST], classes=[0, 1])
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], y[FIRST:])
+    one.learner_._core.flush()
+    merged, _ = unpack(add(pack(base), deltas_of(pack(base), k, y)))
+    for name in ("least_squares_weights", "least_squares_covariance"):
+        a, b = merged.learner_.state()[name], one.learner_.state()[name]
+        np.testing.assert_allclose(a, b, atol=1e-8 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_empty_part_changes_nothing(name):
+    base = pack(base_of(LEARNERS[name]))
+    full = deltas_of(base, 2)
+    empty = delta(base, X[:0], Y[:0], task="nothing")
+    same_state(unpack(add(base, [empty]))[0], unpack(base)[0])
+    same_state(unpack(add(base, [*full, empty]))[0], unpack(add(base, full))[0], close=1e-7)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_order_and_grouping_do_not_matter(name):
+    base = pack(base_of(LEARNERS[name]))
+    a, b, c = deltas_of(base, 3)
+    whole = unpack(add(base, [a, b, c]))[0]
+    same_state(unpack(add(base, [c, a, b]))[0], whole)  # added in the order of their tasks: to the bit
+    same_state(unpack(add(base, [combine([c, b]), a]))[0], whole, close=1e-7)
+    assert add(base, [a, b, c, b]) == add(base, [a, b, c])  # a task done twice counts once
+    assert delta(base, X[parts_of(3)[0]], Y[parts_of(3)[0]], task="part 0") == a
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_merged_is_about_as_good_as_one_pass(name):
+    base = base_of(LEARNERS[name])
+    merged, _ = unpack(add(pack(base), deltas_of(pack(base), 4)))
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], Y[FIRST:])
+    fresh = np.random.default_rng(6).normal(size=(500, 6))
+    truth = np.sin(fresh[:, 0]) + 0.5 * fresh[:, 1] * fresh[:, 2]
+    errors = [np.sqrt(np.mean((m.predict(fresh) - truth) ** 2)) for m in (merged, one, base)]
+    assert errors[0] < max(1.1 * errors[1], errors[2])
+
+
+def test_the_default_goes_on_in_epochs():
+    features, labels = make_classification(6000, 12, n_informative=6, n_clusters_per_class=3, random_state=1)
+    train, test = slice(0, 5000), slice(5000, None)
+    one = KernelClassifier().partial_fit(features[train], labels[train], classes=[0, 1])
+    model = pack(KernelClassifier().partial_fit(features[:1000], labels[:1000], classes=[0, 1]))
+    for start in range(1000, 5000, 1000):
+        rows = [np.arange(start + k, start + 1000, 4) for k in range(4)]
+        model = add(model, [delta(model, features[r], labels[r], task=str(k)) for k, r in enumerate(rows)])
+    merged = unpack(model)[0]
+    assert merged.learner_.state()["learnt"].tolist() == [5000]
+    assert merged.score(features[test], labels[test]) > one.score(features[test], labels[test]) - 0.01
+    merged.partial_fit(features[test], labels[test])  # and it is a stream's model again
+
+
+def test_merge_of_models():
+    base = base_of(LEARNERS["krls"])
+    parts = [kernelstream.branch(base).partial_fit(X[p], Y[p]) for p in parts_of(2)]
+    before = pack(parts[0]), pack(base)
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], Y[FIRST:])
+    np.testing.assert_allclose(kernelstream.merge(parts, base).predict(X), one.predict(X), atol=1e-8)
+    assert (pack(parts[0]), pack(base)) == before
+    linear = [KernelRegressor(LinearPA(), scale=True).fit(X[p], Y[p]) for p in parts_of(2, 0)]
+    scaler = kernelstream.merge(linear, rows=[10, 30]).scaler_.arrays
+    assert scaler["rows"].tolist() == [len(X)]
+
+
+def test_scales_are_summed():
+    base = KernelRegressor(LinearPA(), scale=True).partial_fit(X[:FIRST], Y[:FIRST])
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], Y[FIRST:])
+    merged = unpack(add(pack(base), deltas_of(pack(base), 3)))[0]
+    for name, array in one.scaler_.arrays.items():
+        np.testing.assert_allclose(merged.scaler_.arrays[name], array, rtol=1e-10, atol=1e-9)
+
+
+def test_what_is_refused():
+    base = pack(base_of(LEARNERS["krls"]))
+    other = pack(base_of(LEARNERS["krls"], Y + 1))
+    a, b = deltas_of(base, 2)
+    for wrong, message in (
+        (lambda: add(other, [a]), "of another base"),
+        (lambda: add(base, [a, deltas_of(other, 2)[1]]), "of different bases"),
+        (lambda: add(base, [base]), "not a delta, but a model"),
+        (lambda: add(base, [a[:-9] + b"123456789"]), "not a delta: damaged"),
+        (lambda: add(base, [a[:100]]), "not a delta: damaged"),
+        (lambda: add(base, [combine([a, b]), a]), "in two deltas that are not the same"),
+        (lambda: combine([]), "nothing to put together"),
+        (lambda: kernelstream.merge([]), "nothing to merge"),
+        (lambda: kernelstream.merge([unpack(base)[0]], unpack(base)[0], rows=[1, 2]), "one number per model"),
+        (lambda: kernelstream.merge([unpack(base)[0]], base_of(LEARNERS["nogd"])), "did not go on from"),
+        (lambda: deltas_of(pack(base_of(Projectron(), np.sign(Y))), 1), "is a classifier"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            wrong()
+        assert isinstance(caught.value, MergeError) or "classifier" in message
+    with pytest.raises(ModelFileError, match="not a model, but a delta"):
+        unpack(a)
+    with pytest.raises(MergeError, match="has changed since the base"):
+        kernelstream.merge([base_of(LEARNERS["krls"])])
+    young = KernelRegressor(NewtonMixture(40)).partial_fit(X[:20], Y[:20])
+    grown = unpack(pack(young))[0].partial_fit(X[20:200], Y[20:200])  # not held: it has rebuilt its memories
+    with pytest.raises(MergeError, match="which rebuilds nothing"):
+        kernelstream.merge([grown], young)
+
+
+def test_a_class_that_the_base_does_not_know_is_refused():
+    base = pack(KernelClassifier(LinearPA()).partial_fit(X[:50], np.arange(50) % 2))
+    with pytest.raises(MergeError, match="give `classes` to its first"):
+        delta(base, X[:3], [0, 1, 2], task="one")
+
+
+def test_refusals_name_their_reason():
+    for name, learner in registered(plugins=False).items():
+        if learner.merge_guarantee:
+            continue
+        y = np.where(Y > 0, 1, 0)
+        model = KernelClassifier(learner()).partial_fit(X[:200], y[:200])
+        with pytest.raises(MergeError, match="cannot be merged: "):
+            kernelstream.merge([kernelstream.branch(model)], model)
+        assert name
