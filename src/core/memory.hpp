@@ -29,7 +29,7 @@ class Memory {
       : centre(size_t(width)),
         scale(size_t(width)),
         zero(size_t(width)),
-        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget, false),
+        landmarks(Kernel<double>::named("gaussian", 1, 0, 1), width, budget),
         whitening(landmarks.slots(), budget),
         k_(size_t(kBlock * landmarks.slots())),
         starts_(size_t(kBlock + 1)) {}

@@ -13,6 +13,33 @@ namespace KS_MODULE {
 // Rows wider than this are stored sparse.
 constexpr int64_t kWidestDense = 4096;
 
+// What is not zero of a row.
+template <class T> struct SparseRow {
+  std::vector<int32_t> columns;
+  std::vector<T> values;
+  int64_t starts[2] = {0, 0};
+
+  template <class U> void assign(const Rows<U>& rows, int64_t i) {
+    clear();
+    rows.each(i, [&](int64_t d, U v) {
+      if (v == 0) return;
+      columns.push_back(int32_t(d));
+      values.push_back(T(v));
+    });
+    starts[1] = int64_t(columns.size());
+  }
+  void clear() {
+    columns.clear();
+    values.clear();
+    starts[1] = 0;
+  }
+  Rows<T> row(int64_t width) const {
+    static const T nothing[1] = {0};
+    return {1, width, nullptr, values.empty() ? nothing : values.data(), columns.data(), starts};
+  }
+  size_t nbytes() const { return columns.size() * (sizeof(T) + sizeof(int32_t)) + sizeof(starts); }
+};
+
 template <class T> class Postings {
  public:
   Postings() = default;
@@ -21,27 +48,18 @@ template <class T> class Postings {
   int64_t width() const { return width_; }
   int64_t slots() const { return int64_t(points_.size()); }
   void grow(int64_t slots) { points_.resize(size_t(slots)); }
-  size_t nbytes() const { return size_t(entries_) * 2 * sizeof(Entry) + points_.size() * sizeof(Point); }
+  size_t nbytes() const { return size_t(entries_) * 2 * sizeof(Entry) + points_.size() * sizeof(SparseRow<T>); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
     remove(slot);
-    Point& point = points_[size_t(slot)];
-    rows.each(i, [&](int64_t d, T v) {
-      if (v == 0) return;
-      point.columns.push_back(int32_t(d));
-      point.values.push_back(v);
-      lists_[int32_t(d)].push_back({int32_t(slot), v});
-    });
+    SparseRow<T>& point = points_[size_t(slot)];
+    point.assign(rows, i);
+    for (size_t e = 0; e < point.columns.size(); ++e) lists_[point.columns[e]].push_back({int32_t(slot), point.values[e]});
     entries_ += int64_t(point.columns.size());
-    point.starts[1] = int64_t(point.columns.size());
   }
 
   // The point of a slot as a sparse row.
-  Rows<T> row(int64_t slot) const {
-    const Point& point = points_[size_t(slot)];
-    static const T nothing[1] = {0};
-    return {1, width_, nullptr, point.values.empty() ? nothing : point.values.data(), point.columns.data(), point.starts};
-  }
+  Rows<T> row(int64_t slot) const { return points_[size_t(slot)].row(width_); }
 
   // Calls visit(slot, x, p) for every stored entry p of a point in a column in which row i is x, not 0.
   template <class F> void each(const Rows<T>& rows, int64_t i, F visit) const {
@@ -62,14 +80,9 @@ template <class T> class Postings {
     int32_t slot;
     T value;
   };
-  struct Point {
-    std::vector<int32_t> columns;
-    std::vector<T> values;
-    int64_t starts[2] = {0, 0};
-  };
 
   void remove(int64_t slot) {
-    Point& point = points_[size_t(slot)];
+    SparseRow<T>& point = points_[size_t(slot)];
     for (int32_t d : point.columns) {
       auto at = lists_.find(d);
       std::vector<Entry>& list = at->second;
@@ -80,11 +93,11 @@ template <class T> class Postings {
       if (list.empty()) lists_.erase(at);
     }
     entries_ -= int64_t(point.columns.size());
-    point = Point();
+    point.clear();
   }
 
   int64_t width_ = 0, entries_ = 0;
-  std::vector<Point> points_;
+  std::vector<SparseRow<T>> points_;
   std::unordered_map<int32_t, std::vector<Entry>> lists_;
 };
 

@@ -19,7 +19,7 @@ class Window {
   Window(int64_t size_, int64_t width, int64_t outputs_)
       : size(size_),
         outputs(outputs_),
-        points(Kernel<double>::named("gaussian", 1, 0, 1), width, size_, false),
+        points(Kernel<double>::named("gaussian", 1, 0, 1), width, size_),
         kernel(size_t(size_ * points.slots())),
         inverse(size_t(size_ * points.slots())),
         targets(size_t(outputs_ * points.slots())),

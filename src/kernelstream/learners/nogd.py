@@ -119,10 +119,14 @@ class NOGD(KernelLearner):
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points."""
         kernel_model = self._expansion.state()
-        points = rows_of_state("points", kernel_model, self._width)
+        points = self._map_points(rows_of_state("points", kernel_model, self._width))
         landmarks = self._landmarks_of(points)
         start = landmarks.lift @ kernel_model["weights"]
         self._map(points, landmarks.matrix.astype(self._dtype), start.astype(self._dtype))
+
+    def _map_points(self, points: Any) -> Any:
+        """The points as the map stores them: sparse if they are, unless a learner moves them."""
+        return points
 
     def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget // 2)
