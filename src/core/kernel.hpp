@@ -82,9 +82,7 @@ template <class T> class Points {
   }
 
   // The point of a slot as a row; `dense` is where its numbers are put if it is a dense one.
-  Rows<T> row(int64_t slot, std::vector<T>& dense) const {
-    return sparse ? postings.row(slot) : panel.row(slot, dense);
-  }
+  Rows<T> row(int64_t slot, std::vector<T>& dense) const { return sparse ? postings.row(slot) : panel.row(slot, dense); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
     T diagonal_value = self(rows, i);         // first: a callable kernel may raise, and then nothing has changed

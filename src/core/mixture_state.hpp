@@ -52,8 +52,17 @@ struct StateArray {
   }
   // Entries that both have.
   void copy_corner(const StateArray& from) const {
-    for (size_t i = 0; i < std::min(rows.n, from.rows.n); ++i)
-      for (size_t j = 0; j < std::min(columns.n, from.columns.n); ++j) at(i, j) = from.at(i, j);
+    size_t n = std::min(columns.n, from.columns.n);
+    std::vector<int64_t> to_offset(n), from_offset(n);
+    for (size_t j = 0; j < n; ++j) {
+      to_offset[j] = columns.offset(j);
+      from_offset[j] = from.columns.offset(j);
+    }
+    for (size_t i = 0; i < std::min(rows.n, from.rows.n); ++i) {
+      double* to = data + rows.offset(i);
+      const double* old = from.data + from.rows.offset(i);
+      for (size_t j = 0; j < n; ++j) to[to_offset[j]] = old[from_offset[j]];
+    }
   }
 
  private:
@@ -202,8 +211,8 @@ template <class T> std::vector<StoredRows> stored_rows(Mixture<T>& x) {
   std::vector<StoredRows> all;
   auto points = [&](const std::string& name, Points<double>& p) {
     if (p.sparse)
-      all.push_back({name, p.count, [&](int64_t j) { return p.postings.row(j); },
-                     [&](const Rows<double>& rows, int64_t j) { p.put(j, rows, j); }});
+      all.push_back(
+          {name, p.count, [&](int64_t j) { return p.postings.row(j); }, [&](const Rows<double>& rows, int64_t j) { p.put(j, rows, j); }});
   };
   for (int k = 0; k < MemoryKind::count; ++k) points(std::string(kMemories[k]) + "_landmarks", x.memories[k].landmarks);
   points("window_points", x.window.points);
@@ -289,6 +298,10 @@ template <class T>
 void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
   auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
+  std::vector<std::vector<int64_t>> parts(static_cast<size_t>(after));  // the old outputs that each new one is made of
+  for (int64_t k = 0; k < before; ++k)
+    for (int64_t c = 0; c < after; ++c)
+      if (share(k, c) != 0) parts[size_t(c)].push_back(k);
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
   if (before == 1 && after == 1) {
     moved = share(0, 0) > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
@@ -306,7 +319,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
       for (size_t i = 0; i < old->rows.n; ++i)
         for (int64_t c = 0; c < after; ++c) {
           double sum = 0;
-          for (int64_t k = 0; k < before; ++k) {   // least squares: the two sides are -1 and +1
+          for (int64_t k : parts[size_t(c)]) {   // least squares: the two sides are -1 and +1
             double s = share(k, c);
             sum += old->at(i, size_t(k)) * (least_squares ? (s > 0) - (s < 0) : s);
           }
@@ -319,9 +332,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
     }
     if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
     for (int64_t c = 0; c < after; ++c) {
-      bool seen = false;
-      for (int64_t k = 0; k < before; ++k) seen |= share(k, c) != 0;
-      if (seen) continue;
+      if (!parts[size_t(c)].empty()) continue;
       bool weights = array.role == StateArray::scores;
       for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
         array.at(i, size_t(c)) = -1;
@@ -335,7 +346,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
     for (int64_t c = 0; c < after; ++c) {
       mine[c] = 0;
-      for (int64_t k = 0; k < before; ++k) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
+      for (int64_t k : parts[size_t(c)]) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
     }
   };
   for (int64_t i = 0; i < to.capacity; ++i) turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);

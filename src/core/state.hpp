@@ -83,7 +83,8 @@ class State {
     grid<T>(name, n, int64_t(w.size()), [&](int64_t i, int64_t c) -> T& { return w[size_t(c)][size_t(i)]; });
   }
   // Points, written as rows; when read, put(rows, j) stores each. Returns how many there are, at most `most`.
-  template <class T, class P, class Put> int64_t points(const std::string& name, const Points<P>& from, int64_t count, int64_t most, Put put) {
+  template <class T, class P, class Put>
+  int64_t points(const std::string& name, const Points<P>& from, int64_t count, int64_t most, Put put) {
     return rows<T, P>(
         name, count, most, from.width(), from.sparse, [&](int64_t j, std::vector<P>& dense) { return from.row(j, dense); }, put);
   }

@@ -10,7 +10,15 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream._core import core
 
-__all__ = ["WIDEST_DENSE", "as_arrays", "as_rows", "check_finite", "checked_rows", "rows_of_state", "state_of_rows"]
+__all__ = [
+    "WIDEST_DENSE",
+    "as_arrays",
+    "as_rows",
+    "check_finite",
+    "checked_rows",
+    "rows_of_state",
+    "state_of_rows",
+]
 
 #: Rows of more features are stored sparse, as in the core (``kWidestDense``).
 WIDEST_DENSE = 4096

@@ -81,7 +81,11 @@ class KernelLearner(CoreLearner):
 
     def _settle_again(self, kept: WarmUp) -> None:
         """Set the kernel from the examples kept and learn them again."""
-        rows, targets, weights = kept.stacked(self._width, self._dtype), np.array(kept.targets), np.array(kept.weights)
+        rows, targets, weights = (
+            kept.stacked(self._width, self._dtype),
+            np.array(kept.targets),
+            np.array(kept.weights),
+        )
         settled, arrays = self._settled, self._core_arrays()
         with one_thread():
             self._settled = self._settle(rows, targets)

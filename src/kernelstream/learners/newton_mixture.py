@@ -269,7 +269,9 @@ class NewtonMixture(CoreLearner):
         """What has been learnt with the memories of the base; see ``mixture_delta.py``."""
         state = self.state()
         if self._width > WIDEST_DENSE:
-            raise MergeError(f"models of more than {WIDEST_DENSE} features, whose rows are kept sparse, cannot be merged")
+            raise MergeError(
+                f"models of more than {WIDEST_DENSE} features, whose rows are kept sparse, cannot be merged"
+            )
         parts = tuple(
             f"{memory}_{part}"
             for memory in self._core.MEMORIES
@@ -552,7 +554,7 @@ def squares(z: Any) -> Array:
         return np.asarray(cdist(z, z, "sqeuclidean"))
     product = (z @ z.T).toarray()
     length = np.diag(product)
-    return np.maximum(length[:, None] + length[None] - 2 * product, 0.0)
+    return np.asarray(np.maximum(length[:, None] + length[None] - 2 * product, 0.0))
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:

@@ -48,7 +48,9 @@ class WarmUp:
     @property
     def nbytes(self) -> int:
         """Bytes of the examples kept."""
-        return sum((row.data.nbytes * 2 if scipy.sparse.issparse(row) else row.nbytes) + 16 for row in self.rows)
+        return sum(
+            (row.data.nbytes * 2 if scipy.sparse.issparse(row) else row.nbytes) + 16 for row in self.rows
+        )
 
     def upcoming(self, weights: Array, at: int) -> tuple[Array, int]:
         """The rows from ``at`` on that are learnt before the kernel is due (weights above 0), and where to stop."""
@@ -68,7 +70,9 @@ class WarmUp:
         """The rows of the examples kept as one array or CSR matrix."""
         if width > WIDEST_DENSE:
             nothing = scipy.sparse.csr_array((0, width), dtype=dtype)
-            return scipy.sparse.csr_array(scipy.sparse.vstack([nothing, *self.rows], format="csr"), dtype=dtype)
+            return scipy.sparse.csr_array(
+                scipy.sparse.vstack([nothing, *self.rows], format="csr"), dtype=dtype
+            )
         return np.array(self.rows, dtype).reshape(len(self), width)
 
     def arrays(self, width: int, dtype: np.dtype[Any]) -> State:
