@@ -2,8 +2,9 @@
 
     python benchmarks/wide_and_many.py [--rows 2000] [--out docs/results/wide_and_many.md]
 
-Classes (2, 10, 100): 20 dense features, the classes discovered in chunks of 100 rows. Width: 20 and 500 dense features; 2^12, 2^18 and
-2^20 features of which about 50 are not zero, as a bag of words. Processor time of the first 1,000 rows and of those after, in chunks.
+Classes (2, 10, 100): 20 dense features, the classes discovered in chunks of 100 rows. Width: 20 and 500 dense features; 2^12,
+2^18 and 2^20 features of which about 50 are not zero, as a bag of words. Processor time of the first 1,000 rows and of those
+after, in chunks.
 Run it with two versions of the package, side by side on one machine, and read the ratios.
 """
 
