@@ -35,6 +35,7 @@ from kernelstream.losses import EpsilonInsensitive, Huber
 
 NAMES = list(learners.registered(plugins=False))
 GOLDEN = Path(__file__).parent / "golden" / "model-format-1.safetensors"
+FORMAT_3_SHAPES = {"local_shares", "local_stack_weights", "local_stack_covariances"}
 GOLDEN_MIXTURE = GOLDEN.with_name("newton-mixture-format-1.safetensors")
 
 
@@ -303,10 +304,11 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_newer_formats_are_refused():
     def change(record, arrays):
-        record["format"] = 3
+        record["format"] = persistence.FORMAT + 1
 
-    assert "its format is 3, this version of kernelstream reads 1 to 2: upgrade" in refusal(
-        edited(trained(), change)
+    assert (
+        f"its format is {persistence.FORMAT + 1}, this version of kernelstream reads 1 to {persistence.FORMAT}: upgrade"
+        in refusal(edited(trained(), change))
     )
 
 
@@ -550,7 +552,16 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     record["parameters"]["memory"] = 0  # as it was
     model, _ = persistence.unpack(sealed(record, old))
     state = model.learner_.state()
-    since = {"first_errors", "outliers", "usual_error", "weight_squares", "weight_sum"}
+    since = {
+        "events",
+        "events_count",
+        "first_errors",
+        "outliers",
+        "ordered",
+        "usual_error",
+        "weight_squares",
+        "weight_sum",
+    }
     kept = sum(array.size for name, array in state.items() if name not in since)
     assert kept == sum(array.size for array in old.values())
     for name, array in old.items():
@@ -572,6 +583,24 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     assert len(today.partial_fit(X, y).learner_.state()["local_rows"]) == len(y)
     assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
     np.testing.assert_allclose(model.decision_function(X), expected["scores_after"], rtol=1e-9, atol=1e-9)
+    again, _ = persistence.unpack(persistence.pack(model))
+    assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+
+
+def test_a_default_model_of_format_2_loads_and_goes_on():
+    """What it knows stays as it is; it was a stream's."""
+    path = GOLDEN_MIXTURE.with_name("newton-mixture-format-2.safetensors")
+    _, old = persistence._open(path.read_bytes())
+    model = kernelstream.load(path)
+    state = model.learner_.state()
+    for name in old.keys() - FORMAT_3_SHAPES:
+        assert state[name].tobytes() == old[name].tobytes(), name
+    assert state["ordered"] == 1
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [0, 1])
+    assert (model.predict(X[:90]) == y[:90]).mean() > 0.95
+    model.partial_fit(X[90:], y[90:])
     again, _ = persistence.unpack(persistence.pack(model))
     assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
 

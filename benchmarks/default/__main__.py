@@ -1,17 +1,20 @@
-"""The default learner beside the papers' best rows, all our learners, and what a user would pick instead.
+"""The default learner beside what a user would pick instead, or beside the papers' best rows and all our learners.
 
-Every round counts: predict a row, then learn it. Streams are shuffled by seed, except those whose order is the point. Each run is
-one line of the results file; a run that is stored already with the same settings is not repeated (--again repeats it).
+Every round counts: predict a row, then learn it. Each run is one line of the results file; a run that is stored already with the
+same settings is not repeated (--again repeats it), so the command may be stopped and started at any time.
 
-    KERNELSTREAM_DATA=... python benchmarks/default [--streams NAME ...] [--contenders NAME ...] [--seeds 0 1 2 3 4]
-        [--results FILE] [--markdown FILE] [--render-only] [--again]
+    KERNELSTREAM_DATA=... python benchmarks/default [--papers] [--streams NAME ...] [--contenders NAME ...] [--again]
+        [--python EXECUTABLE] [--results FILE] [--markdown FILE] [--render-only]
 
-The peers need `pip install river vowpalwabbit`; without one of them its runs are left out and the rest goes on.
+Without --papers: many streams of some thousands of rows, and the peers of benchmarks/default/requirements.txt; a peer that is not
+installed is left out. With --papers: the papers' data sets, all rows. --python runs it with another installation of the package:
+one that is older than the local memory runs the contender "earlier default" in place of "default".
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -19,27 +22,35 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import argparse
 from pathlib import Path
 
-from contenders import CONTENDERS
-from page import page
-from running import read, run_all
-from streams import SEEDS, STREAMS
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS), metavar="NAME")
-    parser.add_argument(
-        "--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME"
-    )
-    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, default=list(SEEDS))
-    parser.add_argument("--results", type=Path, default=Path("docs/results/default.jsonl"))
-    parser.add_argument("--markdown", type=Path, default=Path("docs/results/default.md"))
+    parser.add_argument("--papers", action="store_true")
+    parser.add_argument("--streams", nargs="+", metavar="NAME")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME")
+    parser.add_argument("--python", help="the Python executable to run it with")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--markdown", type=Path)
     parser.add_argument("--render-only", action="store_true", help="make the page from the stored runs")
     parser.add_argument("--again", action="store_true", help="repeat runs that are stored")
     options = parser.parse_args()
+    if options.python and os.path.abspath(options.python) != os.path.abspath(sys.executable):
+        os.execv(options.python, [options.python, os.path.dirname(__file__), *sys.argv[1:]])
+
+    from contenders import CONTENDERS
+    from page import page, papers_page
+    from running import read, run_all, tidy
+    from streams import PAPERS, SHORT
+
+    name = "papers" if options.papers else "default"
+    options.results = options.results or Path(f"docs/results/{name}.jsonl")
+    options.markdown = options.markdown or Path(f"docs/results/{name}.md")
+    options.streams = options.streams or list(PAPERS if options.papers else SHORT)
+    options.contenders = options.contenders or list(CONTENDERS)
     if not options.render_only:
         run_all(options)
-    options.markdown.write_text(page(read(options.results)))
+        tidy(options.results)
+    options.markdown.write_text((papers_page if options.papers else page)(read(options.results)))
 
 
 if __name__ == "__main__":

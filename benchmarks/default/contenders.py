@@ -1,8 +1,9 @@
-"""What runs on the streams: our learners, scikit-learn's pipelines, River's and Vowpal Wabbit's models."""
+"""What runs on the streams: our learners, k-NN, scikit-learn, River, CapyMOA, Vowpal Wabbit, and models trained offline."""
 
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import tempfile
 import time
@@ -16,12 +17,24 @@ import numpy as np
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-from streams import DRIFTING, Stream
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from streams import FEW, Stream
 
 from kernelstream import CapacityError, KernelClassifier, KernelRegressor, estimators, learners
 from kernelstream.errors import ScoreOverflowError
+
+LIMIT, STEP = 4.0, 500  # seconds of processor time, looked at every so many rows: a slower peer stops there
 
 
 class Diverged(Exception):
@@ -30,7 +43,10 @@ class Diverged(Exception):
 
 @dataclass
 class Run:
-    """What a contender made of a stream: a loss for each row it took, its CPU time and its size."""
+    """What a contender made of a stream: a loss for each row it took, its processor time and its size.
+
+    The losses of a model that was trained on the first half are those of the second half; nan before.
+    """
 
     losses: Any
     seconds: float
@@ -45,14 +61,9 @@ class Contender:
     run: Callable[[Stream, Any, Any, int, str], Run]  # the last: the choice tuned before ("" if none)
     about: Callable[[Stream], str]
     micros: Callable[[Stream], float]  # a guess, to run the cheap ones first
-    rows: Callable[[Stream], int] = lambda stream: stream.rows
-    fits: Callable[[Stream], bool] = lambda stream: True
+    fits: Callable[[Stream], bool] = lambda stream: not stream.whole
     always: bool = False  # all seeds, however long they take
-
-    def settings(self, stream: Stream) -> str:
-        """As long as these are the same, a stored run holds."""
-        part = f"; first {self.rows(stream):,} rows" if self.rows(stream) < stream.rows else ""
-        return self.about(stream) + part
+    rows: Callable[[Stream], int] = lambda stream: stream.rows
 
 
 def losses_of(predicted: Any, y: Any, stream: Stream) -> Any:
@@ -69,6 +80,10 @@ def dense(X: Any) -> Any:
 def codes(y: Any, stream: Stream) -> Any:
     """Labels as 0, 1, ...: the peers are told how many classes there are."""
     return np.unique(y, return_inverse=True)[1] if stream.classes else np.asarray(y, float)
+
+
+def out_of_time(seconds: float, rows: int) -> bool:
+    return seconds > LIMIT and rows % STEP == 0
 
 
 def run_last(stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
@@ -110,9 +125,10 @@ def run_ours(make: Any, stream: Stream, X: Any, y: Any, seed: int, chosen: str) 
     return Run(np.concatenate(losses), seconds, int(model.nbytes_))
 
 
-def default_learner(stream: Stream) -> Any:
-    made = getattr(estimators, "default_learner", learners.NOGD)()
-    return clone(made).set_params(budget=stream.budget)
+def default_learner(stream: Stream, **given: Any) -> Any:
+    return clone(estimators.default_learner()).set_params(
+        **({"budget": stream.budget} if stream.whole else {}), **given
+    )
 
 
 SLOW = {"NOLANA": 500, "ProjKA": 60, "KRLS": 40, "ProsNKons": 90, "KONS": 3000, "SketchedKONS": 150}
@@ -122,7 +138,7 @@ def own(name: str) -> Contender:
     kind = getattr(learners, name)
 
     def fits(s: Stream) -> bool:
-        task = kind.classification if s.classes else kind.regression
+        task = s.whole and (kind.classification if s.classes else kind.regression)
         most = 5000 if name == "KONS" else 10_000
         return task and (kind.multiclass or s.classes <= 2) and (kind.bounded or s.rows <= most)
 
@@ -131,7 +147,42 @@ def own(name: str) -> Contender:
     most = 20_000 if name == "NOLANA" else 10**9
     micros = SLOW.get(name, 10)
     return Contender(name, "kernelstream", run, lambda s: repr(make(s)), lambda s: micros * max(1, s.classes / 2),
-                     lambda s: min(s.rows, most), fits)  # fmt: skip
+                     fits, rows=lambda s: min(s.rows, most))  # fmt: skip
+
+
+# k-nearest-neighbour rules that keep all rows
+
+NEIGHBOURS = (1, 5, 10)
+
+
+@functools.lru_cache(1)
+def neighbours(stream: Stream, seed: int) -> tuple[list[Any], float]:
+    """The forecasts of the three rules, which share their distances; features scaled by the first 500 rows."""
+    X, y = stream.load(seed)
+    y = codes(y, stream)
+    start = time.process_time()
+    deviation = X[:500].std(axis=0)
+    Z = ((X - X[:500].mean(axis=0)) / np.where(deviation > 0, deviation, 1)).astype(np.float32)
+    norms = (Z**2).sum(axis=1)
+    made = [np.zeros(len(y)) for _ in NEIGHBOURS]
+    for first in range(0, len(y), 500):
+        rows = np.arange(first, min(first + 500, len(y)))
+        stop = rows[-1] + 1
+        square = norms[:stop] - 2 * (Z[rows] @ Z[:stop].T)
+        square[np.arange(stop) >= rows[:, None]] = np.inf
+        near = np.argpartition(square, min(NEIGHBOURS[-1], stop - 1) - 1, axis=1)[:, : NEIGHBOURS[-1]]
+        near = np.take_along_axis(near, np.argsort(np.take_along_axis(square, near, 1), axis=1), 1)
+        for i in rows[rows > 0]:
+            for k, out in zip(NEIGHBOURS, made, strict=True):
+                mine = y[near[i - first, : min(k, i)]]
+                out[i] = np.bincount(mine).argmax() if stream.classes else mine.mean()
+    return made, time.process_time() - start
+
+
+def run_neighbours(k: int, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+    made, seconds = neighbours(stream, seed)
+    losses = losses_of(made[NEIGHBOURS.index(k)], codes(y, stream), stream)
+    return Run(losses, seconds, X.shape[0] * (X.shape[1] + 1) * 8)
 
 
 # scikit-learn
@@ -153,14 +204,13 @@ def standardised(X: Any) -> Any:
     return out
 
 
+MAPPED = 200  # landmarks of the Nystroem map
 STEPS = ("default", "constant 0.01", "constant 0.1", "constant 1")
 
 
 def block(stream: Stream) -> int:
-    """Rows that SGD predicts before it learns them: one where order matters or rows are few, else more, for time."""
-    if stream.ordered or (stream.rows <= 5000 and stream.classes <= 2):
-        return 1
-    return 10 if stream.rows <= 100_000 else 100
+    """Rows that SGD predicts before it learns them: one where rows are few, else ten, for time."""
+    return 1 if stream.rows < FEW else 10
 
 
 def sgd(stream: Stream, step: str, seed: int) -> Any:
@@ -202,7 +252,7 @@ def run_sgd(stream: Stream, Z: Any, y: Any, model: Any) -> Any:
 
 def tuned_step(stream: Stream, Z: Any, y: Any) -> str:
     """The step with the least loss on the first rows of this very stream: an advantage left to the peers."""
-    few = 2000 if block(stream) == 1 else 10_000
+    few = 2000
     found = {}
     for step in STEPS:
         try:
@@ -212,25 +262,21 @@ def tuned_step(stream: Stream, Z: Any, y: Any) -> str:
     return min(found, key=lambda step: found[step])
 
 
-def run_linear(scaled: bool, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+def run_linear(stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
     X, y, model = dense(X), codes(y, stream), sgd(stream, "default", seed)
     start = time.process_time()
-    losses = run_sgd(stream, standardised(X) if scaled else X, y, model)
+    losses = run_sgd(stream, standardised(X), y, model)
     seconds = time.process_time() - start
-    return Run(losses, seconds, len(pickle.dumps(model)) + (24 * X.shape[1] if scaled else 0))
+    return Run(losses, seconds, len(pickle.dumps(model)) + 24 * X.shape[1])
 
 
-def run_mapped(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
-    """A map of standardised rows (gamma = 1 / D), then SGD. Nystroem: until its B rows are there, the usual label or mean."""
+def run_mapped(stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+    """A Nystroem map of standardised rows (gamma = 1 / D), then SGD. Until its rows are there: the usual label or mean."""
     X, y = dense(X), codes(y, stream)
     start = time.process_time()
     S = standardised(X)
-    gamma, warmup = 1 / X.shape[1], 0
-    if kind == "Nystroem":
-        warmup = min(stream.budget, len(y) - 1)
-        made = Nystroem(gamma=gamma, n_components=warmup, random_state=seed).fit(S[:warmup])
-    else:
-        made = RBFSampler(gamma=gamma, n_components=200, random_state=seed).fit(S[:1])
+    warmup = min(MAPPED, len(y) // 2)
+    made = Nystroem(gamma=1 / X.shape[1], n_components=warmup, random_state=seed).fit(S[:warmup])
     parts = range(0, len(S), 5000)
     Z = np.concatenate([made.transform(S[i : i + 5000]) for i in parts])
     mapped = time.process_time() - start
@@ -253,22 +299,16 @@ def run_mapped(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str
 
 
 def river_model(kind: str, stream: Stream, seed: int) -> Any:
-    from river import forest, linear_model, multiclass, preprocessing, tree
+    from river import forest, linear_model, multiclass, preprocessing
 
-    suffix = "Classifier" if stream.classes else "Regressor"
     if kind == "linear":
-        linear: Any = linear_model.LogisticRegression() if stream.classes else linear_model.LinearRegression()
+        model: Any = linear_model.LogisticRegression() if stream.classes else linear_model.LinearRegression()
         if stream.classes > 2:
-            linear = multiclass.OneVsRestClassifier(linear)
-        return preprocessing.StandardScaler() | linear
-    if kind == "HT":
-        model = getattr(tree, "HoeffdingTree" + suffix)()
-    elif kind == "HAT":
-        model = getattr(tree, "HoeffdingAdaptiveTree" + suffix)(seed=seed)
+            model = multiclass.OneVsRestClassifier(model)
     else:
-        model = getattr(forest, "ARF" + suffix)(seed=seed)
-    # The linear models in the leaves of regression trees overflow on features as large as those of cpusmall.
-    return model if stream.classes else preprocessing.StandardScaler() | model
+        model = getattr(forest, kind + ("Classifier" if stream.classes else "Regressor"))(seed=seed)
+    # The linear models in the leaves of regression trees overflow on large features.
+    return preprocessing.StandardScaler() | model if kind == "linear" or not stream.classes else model
 
 
 def run_river(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
@@ -283,68 +323,123 @@ def run_river(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str)
         model.learn_one(x, target)
         seconds += time.process_time() - start
         losses[i] = predicted != target if stream.classes else np.square((predicted or 0.0) - target)
+        if out_of_time(seconds, i + 1):
+            losses = losses[: i + 1]
+            break
     if not np.isfinite(losses).all():
         raise Diverged
     return Run(losses, seconds, len(pickle.dumps(model)))
 
 
-def river_rows(kind: str, stream: Stream) -> int:
-    if stream.name in DRIFTING and (
-        kind != "ARF" or stream.rows <= 50_000
-    ):  # here adaptive trees are the ones to beat
-        return min(stream.rows, 50_000)
-    return min(stream.rows, 60_000 if kind == "linear" else 20_000)
+# CapyMOA
 
 
-RIVER = {
-    "linear": "StandardScaler | LogisticRegression (LinearRegression; one-vs-rest)",
-    "HT": "HoeffdingTree, defaults",
-    "HAT": "HoeffdingAdaptiveTree, defaults",
-    "ARF": "ARF, defaults",
-}
+def capymoa_model(kind: str, stream: Stream, schema: Any, seed: int) -> Any:
+    import capymoa.classifier
+    import capymoa.regressor
 
-
-def river_about(kind: str, stream: Stream) -> str:
-    return RIVER[kind] + ("" if stream.classes or kind == "linear" else ", after StandardScaler")
-
-
-def river_micros(kind: str, s: Stream) -> float:
-    pairs = max(1, s.classes / 2)
-    guesses = {
-        "linear": (20 + 2 * s.features) * pairs,
-        "HT": 20 + 4 * s.features * pairs,
-        "HAT": 40 + 8 * s.features * pairs,
-        "ARF": 1000 + 200 * s.features**0.5 * pairs,
+    classifiers = {
+        "SGBT": capymoa.classifier.StreamingGradientBoostedTrees,
+        "ARF": capymoa.classifier.AdaptiveRandomForestClassifier,
+        "SRP": capymoa.classifier.StreamingRandomPatches,
     }
-    return guesses[kind]
+    regressors = {
+        "SGBT": capymoa.regressor.StreamingGradientBoostedRegression,
+        "ARF": capymoa.regressor.AdaptiveRandomForestRegressor,
+        "SRP": capymoa.regressor.SOKNL,
+    }
+    return (classifiers if stream.classes else regressors)[kind](schema=schema, random_seed=seed + 1)
+
+
+def used_heap() -> int:
+    from java.lang import Runtime, System  # type: ignore[import-not-found]  # there once CapyMOA has started Java
+
+    System.gc()
+    return int(Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory())
+
+
+def run_capymoa(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+    os.environ.setdefault("CAPYMOA_JVM_ARGS", "-Xmx4g -Xss10M -XX:+UseSerialGC")
+    from capymoa.stream import NumpyStream
+
+    target = "categorical" if stream.classes else "numeric"
+    source = NumpyStream(X, codes(y, stream), target_type=target)
+    before = used_heap()
+    model = capymoa_model(kind, stream, source.get_schema(), seed)
+    losses, seconds = np.empty(len(y)), 0.0
+    for i in range(len(y)):
+        row = source.next_instance()
+        start = time.process_time()
+        predicted = model.predict(row)
+        model.train(row)
+        seconds += time.process_time() - start
+        if stream.classes:
+            losses[i] = predicted != row.y_index
+        else:
+            losses[i] = np.square((0.0 if predicted is None else predicted) - row.y_value)
+        if out_of_time(seconds, i + 1):
+            losses = losses[: i + 1]
+            break
+    if not np.isfinite(losses).all():
+        raise Diverged
+    return Run(losses, seconds, max(0, used_heap() - before))
+
+
+# trained once, on the first half
+
+
+def offline_model(kind: str, stream: Stream, rows: int, features: int, seed: int) -> Any:
+    if kind == "boosting":
+        return (HistGradientBoostingClassifier if stream.classes else HistGradientBoostingRegressor)(
+            random_state=seed
+        )
+    if kind == "forest":
+        return (RandomForestClassifier if stream.classes else RandomForestRegressor)(100, random_state=seed)
+    machine = make_pipeline(StandardScaler(), SVC() if stream.classes else SVR())
+    name = "svc" if stream.classes else "svr"
+    grid = {f"{name}__C": [1, 10, 100], f"{name}__gamma": [f / features for f in (0.2, 1, 5)]}
+    return GridSearchCV(machine, grid, cv=3, scoring=None if stream.classes else "neg_mean_squared_error")
+
+
+def run_offline(kind: str, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+    """The first half learnt, the second predicted. The SVM's C and gamma are chosen on at most 1,000 rows of the first half;
+    its targets are standardised."""
+    y, half = codes(y, stream), len(y) // 2
+    centre, spread = (0, 1) if stream.classes else (y[:half].mean(), y[:half].std())
+    targets = y[:half] if stream.classes else (y[:half] - centre) / spread
+    model = offline_model(kind, stream, half, X.shape[1], seed)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if len(np.unique(targets)) < 2:
+            raise Diverged
+        if kind == "SVM":
+            few = np.random.default_rng(seed).permutation(half)[:1000]
+            try:
+                found = model.fit(X[few], targets[few])
+                chosen, model = str(found.best_params_), found.best_estimator_
+            except ValueError:  # a class with one row
+                model = model.estimator
+        model.fit(X[:half], targets)
+    predicted = model.predict(X[half:])
+    seconds = time.process_time() - start
+    if not stream.classes:
+        predicted = centre + spread * predicted
+    losses = np.append(np.full(half, np.nan), losses_of(predicted, y[half:], stream))
+    return Run(losses, seconds, len(pickle.dumps(model)), chosen)
 
 
 # Vowpal Wabbit
 
 
-def run_vw(kernel: bool, stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
+def run_vw(stream: Stream, X: Any, y: Any, seed: int, chosen: str) -> Run:
     """The stream written in VW's format, then one pass of VW over the file with --predictions."""
+    import vowpalwabbit
+
     X, y = dense(X), codes(y, stream)
-    if kernel:
-        X = standardised(X)
-        if not chosen:
-            few = slice(0, 2000)
-            chosen = min(("0.1", "1", "10"),
-                         key=lambda l2: run_vw_file(stream, X[few], y[few], ksvm(X, l2)).losses.mean())  # fmt: skip
-        return run_vw_file(stream, X, y, ksvm(X, chosen), chosen)
     options = {0: "", 2: "--loss_function logistic"}.get(
         stream.classes, f"--oaa {stream.classes} --loss_function logistic"
     )
-    return run_vw_file(stream, X, y, options)
-
-
-def ksvm(X: Any, l2: str) -> str:
-    return f"--ksvm --kernel rbf --bandwidth {1 / X.shape[1]:.6g} --l2 {l2}"
-
-
-def run_vw_file(stream: Stream, X: Any, y: Any, options: str, chosen: str = "") -> Run:
-    import vowpalwabbit
-
     with tempfile.TemporaryDirectory() as folder:
         data, made, saved = (Path(folder, name) for name in ("data", "predictions", "model"))
         labels = 2 * y - 1 if stream.classes == 2 else y + 1 if stream.classes else y
@@ -361,45 +456,55 @@ def run_vw_file(stream: Stream, X: Any, y: Any, options: str, chosen: str = "") 
         predicted = np.loadtxt(made, ndmin=1)
         if stream.classes == 2:
             predicted = np.where(predicted > 0, 1, -1)
-        return Run(losses_of(predicted, labels, stream), seconds, saved.stat().st_size, chosen)
+        return Run(losses_of(predicted, labels, stream), seconds, saved.stat().st_size)
+
+
+def local() -> bool:
+    """Whether this version of the package has the local memory: the default before it is another contender."""
+    return "memory" in estimators.default_learner().get_params()
 
 
 def all_contenders() -> Iterator[Contender]:
     part = functools.partial
-    yield Contender("default", "kernelstream", part(run_ours, default_learner), lambda s: repr(default_learner(s)),
-                    lambda s: 40, always=True)  # fmt: skip
-    yield from (own(name) for name in learners.registered(plugins=False))
 
-    def sgd_micros(s: Stream) -> float:
-        return (550 / block(s) + 10) * max(1, s.classes)
+    def ours(name: str, fits: Callable[[Stream], bool], **given: Any) -> Contender:
+        make = part(default_learner, **given)
+        return Contender(name, "kernelstream", part(run_ours, make), lambda s: repr(make(s)), lambda s: 60, fits,
+                         always=True)  # fmt: skip
 
-    def sgd_rows(most: int, s: Stream) -> int:
-        return min(s.rows, most) if block(s) == 1 else s.rows
-
-    linear = "log or squared loss, default step, blocks of "
-    yield Contender("SGD", "scikit-learn", part(run_linear, True),
-                    lambda s: f"{linear}{block(s)}, running standardisation", sgd_micros, part(sgd_rows, 50_000))  # fmt: skip
-    yield Contender("SGD, raw features", "scikit-learn", part(run_linear, False),
-                    lambda s: f"{linear}{block(s)}", sgd_micros, part(sgd_rows, 50_000))  # fmt: skip
-    mapped = f"gamma 1/D, running standardisation, step of {' / '.join(STEPS)}, blocks of "
-    yield Contender("RBFSampler + SGD", "scikit-learn", part(run_mapped, "RBFSampler"),
-                    lambda s: f"RBFSampler(200), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s),
-                    part(sgd_rows, 10_000))  # fmt: skip
-    yield Contender("Nystroem + SGD", "scikit-learn", part(run_mapped, "Nystroem"),
-                    lambda s: f"Nystroem({s.budget}), {mapped}{block(s)}", lambda s: 2 * sgd_micros(s),
-                    part(sgd_rows, 10_000))  # fmt: skip
-    for kind in RIVER:
-        yield Contender(f"River {kind}", "river", part(run_river, kind), part(river_about, kind),
-                        part(river_micros, kind), part(river_rows, kind))  # fmt: skip
-    yield Contender("VW linear", "vowpalwabbit", part(run_vw, False),
-                    lambda s: "logistic loss (squared; --oaa), all else default", lambda s: 15 + s.features / 2)  # fmt: skip
-    yield Contender("VW ksvm", "vowpalwabbit", part(run_vw, True),
-                    lambda s: "--ksvm --kernel rbf --bandwidth 1/D, running standardisation, --l2 of 0.1 / 1 / 10",
-                    lambda s: 1000, lambda s: min(s.rows, 5000), lambda s: s.classes == 2)  # fmt: skip
+    yield ours("default", lambda s: local())
+    yield ours("default, memory=0", lambda s: local() and not s.whole, memory=0)
+    yield ours("earlier default", lambda s: not local() and not s.whole)
+    for k in NEIGHBOURS:
+        yield Contender(f"{k}-NN", "numpy", part(run_neighbours, k), lambda s: "all rows kept", lambda s: 100)
+    blocks = "log or squared loss, running standardisation, "
+    yield Contender(
+        "SGD", "scikit-learn", run_linear, lambda s: f"{blocks}blocks of {block(s)}", lambda s: 600 / block(s)
+    )
+    yield Contender("Nystroem + SGD", "scikit-learn", run_mapped,
+                    lambda s: f"Nystroem({MAPPED}), gamma 1/D, {blocks}step of {' / '.join(STEPS)}, blocks of {block(s)}",
+                    lambda s: 1200 / block(s))  # fmt: skip
+    scaled = "StandardScaler | "
+    yield Contender("River linear", "river", part(run_river, "linear"),
+                    lambda s: scaled + "LogisticRegression (one-vs-rest), LinearRegression", lambda s: 100)  # fmt: skip
+    yield Contender("VW linear", "vowpalwabbit", run_vw, lambda s: "logistic loss (squared; --oaa), all else default",
+                    lambda s: 20)  # fmt: skip
+    for kind in ("AMF", "ARF"):
+        yield Contender(f"River {kind}", "river", part(run_river, kind),
+                        lambda s: f"{'' if s.classes else scaled}defaults, at most {LIMIT:g} s", lambda s: 2000)  # fmt: skip
+    for kind in ("SGBT", "ARF", "SRP"):
+        yield Contender(f"CapyMOA {kind}", "capymoa", part(run_capymoa, kind),
+                        lambda s: f"defaults, at most {LIMIT:g} s", lambda s: 5000)  # fmt: skip
+    for kind in ("boosting", "forest", "SVM"):
+        yield Contender(f"offline {kind}", "scikit-learn", part(run_offline, kind),
+                        lambda s: "trained on the first half", lambda s: 500)  # fmt: skip
+    if local():
+        yield from (own(name) for name in learners.registered(plugins=False))
     yield Contender("last label", "kernelstream", run_last, lambda s: "predicts the label before", lambda s: 1,
-                    fits=lambda s: s.ordered)  # fmt: skip
+                    lambda s: s.whole and s.ordered)  # fmt: skip
 
 
 CONTENDERS = {c.name: c for c in all_contenders()}
-LINEAR = ["SGD", "SGD, raw features", "River linear", "VW linear", "LinearPA"]
-PEERS = ["RBFSampler + SGD", "Nystroem + SGD", "River HT", "River HAT", "River ARF", "VW linear", "VW ksvm"]
+KNN = [f"{k}-NN" for k in NEIGHBOURS]
+PEERS = [name for name in CONTENDERS if name.split()[0] in ("SGD", "Nystroem", "River", "VW", "CapyMOA")]
+OFFLINE = [name for name in CONTENDERS if name.startswith("offline")]

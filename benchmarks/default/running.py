@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contenders import CONTENDERS, Contender, Diverged
-from streams import STREAMS, Stream
+from contenders import CONTENDERS, STEP, Contender, Diverged
+from streams import PAPERS, SHORT, Stream, stream
 
-PATIENCE = 3.0  # seconds of CPU: a contender that needs more for seed 0 is not run with the other seeds
-MARKS = (
-    1000,
-    2000,
-    5000,
-    10_000,
-    20_000,
-    50_000,
-    60_000,
-    100_000,
-    200_000,
-    500_000,
-)  # rows at which curves are kept
+# Seconds of processor time: a contender that needs more for seed 0 is not run with the other seeds.
+PATIENCE = 1.0
 Key = tuple[str, str, int]
 
 
@@ -42,6 +32,13 @@ def installed(package: str) -> str | None:
         return None
 
 
+def figure(losses: Any, stream: Stream) -> float | None:
+    """Error in per cent, or root mean squared error; None where a loss is missing."""
+    if not len(losses) or not np.isfinite(losses).all():
+        return None
+    return round(float(100 * losses.mean() if stream.classes else np.sqrt(losses.mean())), 5)
+
+
 def one_run(stream: Stream, contender: Contender, seed: int, chosen: str) -> dict[str, Any]:
     X, y = stream.load(seed)
     rows = contender.rows(stream)
@@ -51,61 +48,62 @@ def one_run(stream: Stream, contender: Contender, seed: int, chosen: str) -> dic
         "seed": seed,
         "rows": rows,
         "of": len(y),
-        "settings": contender.settings(stream),
+        "settings": contender.about(stream),
         "version": f"{contender.package} {installed(contender.package)}",
-        "metric": "error, %" if stream.classes else "RMSE",
     }
     try:
         run = contender.run(stream, X[:rows], y[:rows], seed, chosen)
-        mean = np.cumsum(run.losses) / np.arange(1, len(run.losses) + 1)
-        if not np.isfinite(mean[-1]):
+        if not np.isfinite(run.losses[-1]):
             raise Diverged
     except Diverged:
-        return row | {"error": None, "curve": {}, "micros": None, "seconds": None, "nbytes": None}
-    figures = 100 * mean if stream.classes else np.sqrt(mean)
-    return row | {
-        "rows": len(figures),
-        "error": round(float(figures[-1]), 5),
-        "curve": {str(m): round(float(figures[m - 1]), 5) for m in MARKS if m <= len(figures)},
-        "micros": round(run.seconds / len(figures) * 1e6, 2),
-        "seconds": round(run.seconds, 3),
-        "nbytes": run.nbytes,
-        **({"chosen": run.chosen} if run.chosen else {}),
-    }
+        return row | {"error": None, "half": None, "micros": None, "seconds": None, "nbytes": None}
+    n = len(run.losses)
+    # Errors after fewer rows, to compare with those that stopped early: only of our own, and not of whole data sets.
+    marks = range(STEP, n, STEP) if contender.package == "kernelstream" and not stream.whole else ()
+    return (
+        row
+        | {
+            "rows": n,
+            "error": figure(run.losses, stream),
+            "half": figure(run.losses[len(y) // 2 :], stream) if n == len(y) else None,  # of the second half
+            **({"curve": {m: figure(run.losses[:m], stream) for m in marks}} if marks else {}),
+            "micros": round(run.seconds / n * 1e6, 2),
+            "seconds": round(run.seconds, 3),
+            "nbytes": run.nbytes,
+            **({"chosen": run.chosen} if run.chosen else {}),
+        }
+    )
 
 
 def run_all(options: argparse.Namespace) -> None:
+    """Stream after stream, the cheap contenders first; seed 0 of a contender comes before its other seeds."""
     stored = read(options.results)
-    jobs = [
-        (contender.micros(stream) * contender.rows(stream), seed, stream, contender)
-        for stream in (STREAMS[name] for name in options.streams)
-        for contender in (CONTENDERS[name] for name in options.contenders)
-        if contender.fits(stream) and installed(contender.package)
-        for seed in stream.seeds
-        if seed in options.seeds
-    ]
-    # By cost in steps of two, then by stream: files are read seldom, and seed 0 of a job comes before the others.
-    jobs.sort(key=lambda job: (int(np.log2(job[0])), job[2].name, job[3].name, job[1]))
-    done = set()
-    for _, seed, stream, contender in jobs:
-        key = (stream.name, contender.name, seed)
-        first = stored.get((stream.name, contender.name, 0))
-        before = stored.get(key)
-        if before and before["settings"] == contender.settings(stream) and not options.again:
-            continue
-        same = first is not None and first["settings"] == contender.settings(stream)
-        if seed and same and not contender.always and (first["error"] is None or first["seconds"] > PATIENCE):
-            continue
-        row = one_run(stream, contender, seed, first.get("chosen", "") if seed and same else "")
-        stored[key] = row
-        done.add(key)
-        with options.results.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(stream.name, contender.name, seed, row["rows"], row["error"], row["micros"], flush=True)
-    if done:
-        order = {name: i for i, name in enumerate([*STREAMS, *CONTENDERS])}
-        rows = sorted(
-            read(options.results).values(),
-            key=lambda r: (order.get(r["stream"], 99), order.get(r["contender"], 999), r["seed"]),
-        )
-        options.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in options.streams:
+        s = PAPERS[name] if options.papers else stream(name)
+        contenders = [
+            c for c in map(CONTENDERS.__getitem__, options.contenders) if c.fits(s) and installed(c.package)
+        ]
+        contenders.sort(key=lambda c: c.micros(s))
+        for seed, contender in itertools.product(s.seeds, contenders):
+            first, before = stored.get((name, contender.name, 0)), stored.get((name, contender.name, seed))
+            if before and before["settings"] == contender.about(s) and not options.again:
+                continue
+            if seed and first and not contender.always and (first["seconds"] or PATIENCE + 1) > PATIENCE:
+                continue
+            row = one_run(s, contender, seed, first.get("chosen", "") if seed and first else "")
+            stored[name, contender.name, seed] = row
+            with options.results.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(
+                name, contender.name, seed, row["rows"], row["error"], row["half"], row["micros"], flush=True
+            )
+
+
+def tidy(path: Path) -> None:
+    """The stored runs in the order of streams and contenders."""
+    order = {name: i for i, name in enumerate([*SHORT, *PAPERS, *CONTENDERS])}
+    rows = sorted(
+        read(path).values(),
+        key=lambda r: (order.get(r["stream"], 999), order.get(r["contender"], 999), r["seed"]),
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))

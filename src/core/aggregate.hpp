@@ -60,13 +60,15 @@ class Aggregate {
     only(std::vector<bool>(size_t(candidates()), true));
   }
 
-  // Begin with these candidates and leave the others out: for ablations.
+  // Begin with these candidates and leave the others out.
   void only(std::vector<bool> included) {
+    include(std::move(included));
+    restart();
+  }
+
+  // What shares and stack weights begin with and are drawn to, with these candidates and no others; nothing else changes.
+  void include(std::vector<bool> included) {
     included_ = std::move(included);
-    noise = 1;
-    noise_rounds = outliers = 0;
-    usual_error = 1;
-    first_errors.assign(size_t(kFirstErrors), 0.0);
     start_shares_.assign(size_t(candidates()), 0.0);
     double total = 0, mains = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
@@ -74,11 +76,19 @@ class Aggregate {
       total += start_shares_[size_t(k)];
       if (k < main) mains += start_shares_[size_t(k)];
     }
-    for (int64_t k = 0; k < candidates(); ++k) shares[size_t(k)] = start_shares_[size_t(k)] /= total;
-    std::fill(stack_covariances.begin(), stack_covariances.end(), 0.0);
+    for (double& share : start_shares_) share /= total;
     start_weights_.assign(size_t(experts), 0.0);
     for (int64_t e = 0; e < experts; ++e)
       if (start_shares_[size_t(e)] > 0) start_weights_[size_t(e)] = mains > 0 ? double(e < main) / mains : 1;
+  }
+
+  void restart() {
+    noise = 1;
+    noise_rounds = outliers = 0;
+    usual_error = 1;
+    first_errors.assign(size_t(kFirstErrors), 0.0);
+    shares = start_shares_;
+    std::fill(stack_covariances.begin(), stack_covariances.end(), 0.0);
     for (int s = 0; s < kStacks; ++s)
       for (int64_t e = 0; e < experts; ++e) {
         stack_weights[size_t(s * experts + e)] = start_weights_[size_t(e)];
@@ -86,7 +96,25 @@ class Aggregate {
       }
   }
 
-  void restart() { only(included_); }
+  // Go on with more candidates: each begins with what is shared in one round, an expert with no weight in the stacks, a stack as
+  // the first one is.
+  void admit(std::vector<bool> included) {
+    std::vector<bool> before = included_;
+    include(std::move(included));
+    double total = 0;
+    for (int64_t k = 0; k < candidates(); ++k) {
+      bool added = included_[size_t(k)] && !before[size_t(k)];
+      total += shares[size_t(k)] = added ? kShared * start_shares_[size_t(k)] : shares[size_t(k)];
+      if (added && k < experts) stack_covariances[size_t(k * experts + k)] = stack_prior(k);
+    }
+    for (double& share : shares) share /= total;
+    for (int s = 1; s < kStacks; ++s)
+      if (!before[size_t(experts + s)]) {
+        std::copy_n(stack_weights.begin(), experts, stack_weights.begin() + s * experts);
+        std::copy_n(stack_covariances.begin(), experts * experts, stack_covariances.begin() + s * experts * experts);
+      }
+  }
+
   int64_t candidates() const { return experts + kStacks; }
   const double* forecast_of(int64_t candidate) const { return forecasts_.data() + candidate * outputs; }
 

@@ -31,7 +31,7 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
-  static constexpr double kLocalShare = 0.1;
+  static constexpr double kLocalShare = 0.3;
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -59,9 +59,12 @@ template <class T> class Mixture {
   int64_t learnt = 0;                          // rows
   int64_t lasting_age = 0, recent_age = 0;     // rows since the memory began
   int64_t cusum_age = 0;                       // rows since the CUSUM was 0
+  int64_t ordered = 1;                         // 0: the rows learnt are a set, whose order means nothing; see `learn_set`
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
+  Reason reasons[MemoryKind::count];           // why a memory is due
   bool relevance_due = false;                  // the features' relevances are to be estimated again
+  std::vector<double> scales;                  // regression: of the rows of the last run, see `scale_of_forecast`
   bool held = false;                           // no memory is rebuilt, so that models of the same memories can be merged
   bool wanted = false;                         // a memory would have been due, were it not held
 
@@ -95,11 +98,7 @@ template <class T> class Mixture {
     if (wide) diagonal = Diagonal(set.width, set.outputs);
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
-    if (!window.size) {
-      std::vector<bool> included(size_t(aggregate.candidates()), true);
-      included[Expert::window] = false;
-      aggregate.only(included);
-    }
+    aggregate.only(included());
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
     local_z_.resize(size_t(LocalExpert::count * classes()));
@@ -123,6 +122,27 @@ template <class T> class Mixture {
     }
   }
 
+  // Before anything was learnt: the rows to come are a set. Nothing looks at their order: the experts and stacks that forget or
+  // follow (recent, window, labels, forgetting_stack) take no part, and no memory begins again because the rows changed.
+  void learn_set() {
+    ordered = 0;
+    aggregate.only(included());
+    local_aggregate.only(included_locally());
+  }
+  // From now on the rows are a stream: what takes no part in a set begins, the recent memory with the rows kept.
+  void learn_stream() {
+    ordered = 1;
+    memories[MemoryKind::recent].landmarks.kernel.gamma = memories[MemoryKind::lasting].landmarks.kernel.gamma;  // a first guess
+    aggregate.admit(included());
+    local_aggregate.admit(included_locally());
+    if (learnt) due.add({MemoryKind::recent});
+  }
+  // After `ordered` was read: the candidates that take part.
+  void settle_candidates() {
+    aggregate.include(included());
+    local_aggregate.include(included_locally());
+  }
+
   int64_t slots() const { return memories[0].slots(); }  // kernel features, padded
 
   size_t nbytes() const {
@@ -135,23 +155,47 @@ template <class T> class Mixture {
     return total;
   }
 
-  void score(const Rows<T>& rows, double* out) {
+  // scales: one per row, of a regression; may be left out.
+  void score(const Rows<T>& rows, double* out, double* scales_ = nullptr) {
     for (int64_t i = 0; i < rows.n; i += kBlock) {
       int64_t n = std::min(kBlock, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
-      for (int64_t r = 0; r < n; ++r) forecast(r, out + (i + r) * set.outputs);
+      measure(rows, i, n, used());
+      for (int64_t r = 0; r < n; ++r) {
+        forecast(r, out + (i + r) * set.outputs);
+        if (scales_) scales_[i + r] = scale_of_forecast();
+      }
+    }
+  }
+
+  // The neighbours of each row, the nearest first: visit(row, place, the learnt row's number from 0 on, distance, coefficient, target).
+  template <class F> void neighbours(const Rows<T>& rows, F visit) {
+    for (int64_t i = 0; i < rows.n; i += kBlock) {
+      int64_t n = std::min(kBlock, rows.n - i);
+      measure(rows, i, n, {MemoryKind::lasting});
+      for (int64_t r = 0; r < n; ++r) {
+        local.look(scaled_[MemoryKind::lasting], r);
+        local.solve();
+        for (size_t j = 0; j < local.near.size(); ++j) {
+          Local::Near at = local.near[j];
+          double y = local.targets[size_t(at.which)];
+          visit(i + r, int64_t(j), learnt - 1 - local.age(at.which), std::sqrt(double(at.square)) / Local::kSteps, local.coefficients()[j],
+                set.regression ? y * target_spread + target_centre : y);
+        }
+      }
     }
   }
 
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* weights, double* out, Stop& why) {
     why = Stop::done;
+    if (set.regression) scales.resize(size_t(rows.n));
     for (int64_t i = from; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
-      measure(rows, i, n, MemorySet::all());
-      prepare(n, ExpertSet::all());
+      measure(rows, i, n, used());
+      prepare(n, experts());
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
+        if (set.regression) scales[size_t(i)] = scale_of_forecast();
         double weight = weights ? weights[i] : 1, y = standard(targets[i]);
         if (weight == 0) continue;
         weight = std::min(std::max(weight, kLightest), kHeaviest);
@@ -165,7 +209,7 @@ template <class T> class Mixture {
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, weight, ExpertSet::all());
+        learn(r, y, weight, experts());
         if (local.capacity) learn_local(y, weight);
         learn_aggregation(y, weight);
         check_memories(r);
@@ -316,6 +360,20 @@ template <class T> class Mixture {
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
+  ExpertSet experts() const { return ordered ? ExpertSet::all() : ExpertSet{Expert::lasting, Expert::least_squares, Expert::linear}; }
+  MemorySet used() const { return ordered ? MemorySet::all() : MemorySet{MemoryKind::lasting}; }
+  std::vector<bool> included() const {
+    std::vector<bool> all(size_t(aggregate.candidates()), true);
+    all[Expert::window] = window.size > 0;
+    for (int k = 0; k < aggregate.candidates(); ++k)
+      if (!ordered && (k < Expert::count ? !experts().has(k) : k > Expert::count)) all[size_t(k)] = false;
+    return all;
+  }
+  std::vector<bool> included_locally() const {
+    std::vector<bool> all(size_t(local_aggregate.candidates()), true);
+    if (!ordered) all.back() = false;
+    return all;
+  }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
   bool finite(const double* f) const {
@@ -363,7 +421,8 @@ template <class T> class Mixture {
   }
 
   void forecast(int64_t r, double* out) {
-    consult(r, ExpertSet::all());
+    if (!ordered) std::fill(raw_.begin(), raw_.end(), 0.0);
+    consult(r, experts());
     int64_t C = classes();
     for (int e = 0; e < Expert::labels; ++e)
       for (int64_t c = 0; c < C; ++c) {
@@ -386,23 +445,38 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
   }
 
+  // Regression: how far the target of the row last forecast may be, up to a factor that is calibrated in Python. The usual error and the
+  // error at the neighbours count alike (their geometric mean), times the deviation that the local kernel machine expects.
+  double scale_of_forecast() const {
+    double usual = aggregate.usual_error;
+    if (!local.capacity || local.near.empty()) return usual * target_spread;
+    double here = std::sqrt(local.residual_square(usual * usual)), deviation = std::sqrt(Local::kRidge + local.variance());
+    return std::sqrt(usual * here) * deviation * target_spread;
+  }
+
   // The local aggregation's forecast, from that of the aggregation, p.
   const double* forecast_local(int64_t r, const double* p) {
     global_ = p;
     local.look(scaled_[MemoryKind::lasting], r);
     if (local.near.empty()) return p;
     local.solve();
-    double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
+    local.smooth();
+    double* z = local_z_.data();
     int64_t C = classes();
     for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
-    local.forecast(f);
-    local.forecast_residual(g);
-    double *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
-    for (int64_t c = 0; c < C; ++c) {
-      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-      neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
-      corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
-    }
+    double *f = local_raw_.data(), *g = f + set.outputs;
+    auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {
+      double *score = z + of_targets * C, *corrected = z + of_residuals * C;
+      for (int64_t c = 0; c < C; ++c) {
+        double s = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+        score[c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+        corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+      }
+    };
+    local.forecast(local.near, local.coefficients(), f, g);
+    see(LocalExpert::neighbours, LocalExpert::corrected);
+    local.forecast(local.around, local.smooth_coefficients(), f, g);
+    see(LocalExpert::smoothed, LocalExpert::smoothed_corrected);
     return local_aggregate.forecast(z);
   }
 
@@ -464,8 +538,9 @@ template <class T> class Mixture {
   // The round's forecasts: what the aggregation, the labels expert and the CUSUM learn from them.
   void learn_aggregation(double y, double weight) {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
-    double behind = aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
+    double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
+    if (!ordered) return;
     if (set.regression)
       labels.last_target = y;
     else
@@ -478,23 +553,35 @@ template <class T> class Mixture {
   // begins again where that began; the recent one because its landmarks no longer cover the rows.
   void check_memories(int64_t r) {
     ++lasting_age;
-    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? MemorySet::all() : MemorySet{MemoryKind::lasting});
+    if (lasting_age == next_rebuild) {
+      due.add(lasting_age == learnt ? used() : MemorySet{MemoryKind::lasting});
+      for (Reason& reason : reasons)
+        reason = {lasting_age == learnt ? Reason::first_rows : Reason::more_rows, double(lasting_age), lasting_age};
+    }
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
       if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
+      reasons[MemoryKind::lasting] = {Reason::beaten, cusum, cusum_age};
     }
     relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
+    if (ordered) check_coverage(r);
+    if (!held) return;
+    wanted |= !due.empty();
+    due = {};
+    relevance_due = false;
+  }
+
+  void check_coverage(int64_t r) {
     const double* phi = features_[MemoryKind::recent].data() + r * m + extra;
     double covered = dot(phi, phi, size_t(memories[MemoryKind::recent].used() / kLine<double>));
     if (++recent_age <= set.budget)
       coverage_start = coverage += (covered - coverage) / double(recent_age);
     else
       coverage += (covered - coverage) / double(set.budget);
-    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
-    if (!held) return;
-    wanted |= !due.empty();
-    due = {};
-    relevance_due = false;
+    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) {
+      due.add({MemoryKind::recent});
+      reasons[MemoryKind::recent] = {Reason::uncovered, coverage / coverage_start, recent_age};
+    }
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];

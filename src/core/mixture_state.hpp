@@ -123,6 +123,7 @@ template <class T> Layout layout(Mixture<T>& x) {
     all.counts.push_back({name + "_count", &memory.landmarks.count, 0, x.set.budget});
   }
   all.counts.push_back({"learnt", &x.learnt, 0, many});
+  all.counts.push_back({"ordered", &x.ordered, 0, 1});
   all.counts.push_back({"lasting_age", &x.lasting_age, 0, many});
   all.counts.push_back({"recent_age", &x.recent_age, 0, many});
   all.counts.push_back({"next_rebuild", &x.next_rebuild, 0, Mixture<T>::kNever});
@@ -238,6 +239,7 @@ template <class T> void copy_stored(Mixture<T>& to, Mixture<T>& from) {
 // After the state was written: what follows from it.
 template <class T> void settle(Mixture<T>& x) {
   x.set_priors();
+  x.settle_candidates();
   for (Newton& newton : x.newtons) newton.pending = x.newtons[Expert::lasting].pending;
   for (Memory& memory : x.memories) {
     memory.settle();
@@ -247,10 +249,15 @@ template <class T> void settle(Mixture<T>& x) {
   if (x.local.capacity) x.place_landmarks();
 }
 
+template <class N> void copy_numbers(const std::vector<StateNumber<N>>& to, const std::vector<StateNumber<N>>& from) {
+  for (const auto& number : to)
+    for (const auto& other : from)
+      if (number.name == other.name) *number.value = *other.value;
+}
 template <class T> void copy_numbers(Mixture<T>& to, Mixture<T>& from) {
   Layout a = layout(to), b = layout(from);
-  for (size_t i = 0; i < std::min(a.numbers.size(), b.numbers.size()); ++i) *a.numbers[i].value = *b.numbers[i].value;
-  for (size_t i = 0; i < std::min(a.counts.size(), b.counts.size()); ++i) *a.counts[i].value = *b.counts[i].value;
+  copy_numbers(a.numbers, b.numbers);
+  copy_numbers(a.counts, b.counts);
 }
 
 // Makes `to`, which has learnt nothing, what `from` would be had its rows had more features, always 0 so far. False if the experts

@@ -13,16 +13,26 @@ struct Expert {
 };
 
 // What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
-// targets, and the first corrected by the neighbours' residuals.
+// targets, the first corrected by the neighbours' residuals; and the last two as means over more rows.
 struct LocalExpert {
-  enum Name { aggregation, neighbours, corrected };
-  static constexpr int count = 3;
+  enum Name { aggregation, neighbours, corrected, smoothed, smoothed_corrected };
+  static constexpr int count = 5;
 };
 
 struct MemoryKind {
   enum Name { lasting, recent };
   static constexpr int count = 2;
 };
+
+// Why a memory is due: the first rows come (both memories, at 2, 4, 8, ... rows); twice as many rows have come since a change; the
+// recent memory has beaten the lasting one; the recent memory's landmarks no longer cover the rows.
+struct Reason {
+  enum Name { first_rows, more_rows, beaten, uncovered };
+  Name name = first_rows;
+  double figure = 0;                           // rows; rows; the CUSUM; the coverage over what it was
+  int64_t rounds = 0;                          // since the memory began, or since the CUSUM was 0
+};
+constexpr const char* kReasons[] = {"first_rows", "more_rows", "beaten", "uncovered"};
 
 // Whatever the aggregation takes a mean of: the experts and the stacked forecasts.
 constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear", "window", "labels", "stack", "forgetting_stack"};

@@ -7,10 +7,11 @@
 
 namespace KS_MODULE {
 
-// How the scale moves (step rho / t^decay, kept in [low, high]), and OKS-SIL's test of linear dependence.
+// How the scale, or its logarithm, moves (step rho / t^decay, kept in [low, high]), and OKS-SIL's test of linear dependence.
 struct Search {
   double rho = 0, decay = 0, low = 0, high = 0, nu = 0;
   int64_t samples = 1;
+  bool logarithm = false;
 };
 
 // An expansion in a Gaussian kernel whose scale is learnt: one for all (`gamma` has one entry), one a feature (an entry each:
@@ -254,7 +255,8 @@ template <class T> class Selection : public Expansion<T> {
 
   void move(double& g, double gradient) const {
     double step = search.rho * std::pow(double(rounds), -search.decay) * gradient;
-    if (std::isfinite(step)) g = std::min(std::max(g - step, search.low), search.high);
+    double to = search.logarithm ? g * std::exp(-g * step) : g - step;  // d loss / d log gamma = gamma d loss / d gamma
+    if (std::isfinite(to)) g = std::min(std::max(to, search.low), search.high);
   }
 
   // Row i times the scales, as rows of one.

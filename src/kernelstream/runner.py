@@ -65,7 +65,7 @@ class Run:
     predictions, to the bit, as one that was never killed. A finished run is not repeated.
 
     Args:
-        model: a new estimator.
+        model: a new estimator, or one that has learnt and goes on.
         open_source: opens the source, from a position if one is given.
         predictions: a file that gets one line for each row, what was predicted before it was learnt.
         checkpoint: a folder.
@@ -141,6 +141,7 @@ class Run:
                 unknown_first = result.task == "classification" and not len(getattr(model, "classes_", ()))
                 if hasattr(model, "n_features_in_"):
                     model.widen(X.shape[1])
+                    X = fitted_width(X, model.n_features_in_)
                 try:
                     check_classes(model, y, self.max_classes, result.rounds)
                     predicted = result.step(model, X, y)
@@ -202,8 +203,7 @@ def check_classes(model: Model, y: Any, most: int, rows: int) -> None:
         examples = ", ".join(str(label) for label in list(dict.fromkeys(labels))[:5])
         raise TooManyClassesError(
             f"more than {most:,} classes within {rows + len(labels):,} rows (labels such as {examples}): if the target is a "
-            "number to be predicted, say --task regression (KernelRegressor in Python); if these are classes, raise "
-            "--max-classes"
+            "number to be predicted, say task='regression'; if these are classes, raise max_classes"
         )
 
 

@@ -197,7 +197,16 @@ def _progress() -> Iterator[Progress]:
 
 
 def _left(seconds: float) -> str:
-    return "" if math.isnan(seconds) else f"{_duration(seconds)} left"
+    """The time left, as exactly as an estimate can be.
+
+    >>> _left(75), _left(9000), _left(464_000), _left(math.nan)
+    ('1:15 left', '2.5 hours left', '5 days left', '')
+    """
+    if math.isnan(seconds):
+        return ""
+    if seconds < 3600:
+        return f"{_duration(seconds)} left"
+    return f"{seconds / 3600:.2g} hours left" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days left"
 
 
 def _duration(seconds: float) -> str:

@@ -161,6 +161,9 @@ def _run_in_worker(trial: Trial, parent: int, environment: dict[str, str]) -> tu
         return trial.id, f"{type(error).__name__}: {error}"
 
 
+_ENOUGH = 0.01  # of the work, before the time left is told
+
+
 class _ShareDone:
     """The share done and the time left, by the trials' estimated costs."""
 
@@ -187,4 +190,6 @@ class _ShareDone:
         self._done += trial.cost
         pace = (time.monotonic() - self._began) / (self._done - self._before)
         left = max(0.0, self._total - self._done) * pace
+        if self._done - self._before < _ENOUGH * (self._total - self._before):
+            left = float("nan")  # the first trials are not like the others
         self._progress(f"{stage}: {trial.learner} on {trial.data}", self._share(), left)

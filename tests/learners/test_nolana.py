@@ -14,7 +14,7 @@ from kernelstream.learners import NOGD, NOLANA
 from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
 from kernelstream.sketches import AdaptiveNystrom
-from kernelstream.sketches.eigenpairs import rank_one_eigenpairs, rank_two_eigenpairs
+from kernelstream.sketches.eigenpairs import positive_factor, rank_one_eigenpairs, rank_two_eigenpairs
 from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.sketches.nystrom import top_eigenpairs
 from oracles import kernels as oracle_kernels
@@ -153,7 +153,8 @@ def test_a_move_keeps_the_model_where_it_can():
     X, y = stream("binary", 300)
     nolana = started(NOLANA(budget=60, rank=60, epsilon=np.inf, kernel=KERNEL), "binary")
     ran(nolana, X, y)
-    moving = started(NOLANA(budget=60, rank=60, epsilon=0.4, theta=0.0, kernel=KERNEL), "binary")
+    moving = NOLANA(budget=60, rank=60, epsilon=0.4, theta=0.0, kernel=KERNEL, solver="scratch")
+    moving = started(moving, "binary")
     state = nolana.state()
     moving.restore(state)
     moving._landmarks_of(state["points"])
@@ -250,7 +251,7 @@ def test_rank2_is_not_scratch_in_disguise(monkeypatch, kernel):
         landmarks.move(0, np.zeros(3))
 
 
-@pytest.mark.parametrize(("rank", "solver"), [(10, "warm"), (11, "scratch")])
+@pytest.mark.parametrize(("rank", "solver"), [(10, "warm"), (11, "complement")])
 def test_auto_takes_the_faster_solver(rank, solver):
     X, y = stream("binary", 200)
     common = {"budget": 20, "rank": rank, "epsilon": 0.3, "kernel": KERNEL}
@@ -282,12 +283,55 @@ def test_solvers_agree(task):
     assert 0 < np.abs(scores["warm 2"] - scores["scratch"]).max() < 0.1  # p = 2 approximates
 
 
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("rank", [24, 27, 30])
+def test_complement_follows_scratch(task, rank):
+    """Up to a rotation of the features, which no prediction shows; the closer the more it iterates."""
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(30, 9)), 8, axis=0) + 0.3 * rng.normal(size=(240, 9))
+    X = X[rng.permutation(240)]
+    y = {"binary": np.where(X[:, 0] > 0, 1.0, -1.0), "regression": X[:, 0]}.get(
+        task, np.digitize(X[:, 0], [-0.5, 0.5]) * 1.0
+    )
+    common = {"budget": 30, "rank": rank, "epsilon": 1.0, "eta": 0.1, "kernel": Gaussian(gamma=0.1)}
+    scores = {}
+    for solver, p in [("scratch", 1), ("complement", 2), ("complement", 400)]:
+        learner = started(NOLANA(**common, solver=solver, iterations=p), task, width=9)
+        scores[solver, p] = ran(learner, X, y)
+        assert learner.n_moves > 50
+        assert positive_factor(learner._adapted.gram) is not None
+    want = scores["scratch", 1]
+    np.testing.assert_allclose(scores["complement", 400], want, atol=1e-8)
+    assert np.abs(scores["complement", 2] - want).max() < 0.3 * np.abs(want).max()
+
+
+def test_complement_is_scratch_where_directions_nearly_depend():
+    X, y = stream("binary", 300)
+    common = {"budget": 30, "rank": 24, "epsilon": 0.01, "kernel": Gaussian(gamma=0.01)}
+    scores = []
+    for solver in ("scratch", "complement"):
+        learner = started(NOLANA(**common, solver=solver), "binary")
+        scores.append(ran(learner, X, y))
+        assert positive_factor(learner._adapted.gram) is None
+    np.testing.assert_array_equal(*scores)
+
+
+def test_a_state_of_before_there_was_complement_goes_on_as_it_did():
+    X, y = stream("binary", 300)
+    common = {"budget": 20, "rank": 16, "epsilon": 0.3, "kernel": KERNEL}
+    old = started(NOLANA(**common, solver="scratch"), "binary")
+    ran(old, X[:200], y[:200])
+    loaded = started(NOLANA(**common), "binary").restore(old.state())
+    np.testing.assert_array_equal(ran(loaded, X[200:], y[200:]), ran(old, X[200:], y[200:]))
+    same_state(loaded.state(), old.state())
+
+
 # ---- state ----
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("solver", ["scratch", "rank2", "warm"])
+@pytest.mark.parametrize("solver", ["scratch", "rank2", "warm", "complement"])
 def test_chunks_saves_and_pickles_change_no_bit(solver, dtype, sparse):
     X, y = stream("classes", 420)
     X[np.abs(X) < 0.3] = 0
@@ -415,7 +459,7 @@ def test_equal_rows_are_no_trouble():
     [
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": "often"}, "epsilon must be a number >= 0 or 'auto'"),
-        ({"solver": "svd"}, "solver must be one of 'auto', 'scratch', 'rank2', 'warm'"),
+        ({"solver": "svd"}, "solver must be one of 'auto', 'scratch', 'rank2', 'warm', 'complement'"),
         ({"iterations": 0}, "iterations must be"),
         ({"theta": -1}, "theta must be"),
         ({"rank": 201}, "rank must be a whole number >= 1 and <= 200"),

@@ -65,7 +65,7 @@ def sil_oracle(learner: OKSSIL, d: int, task: str, loss: Any = None) -> oracle.O
         nu=learner.nu,
         s=learner.samples,
         gamma=np.full(d if learner.anisotropic else 1, learner.gamma),
-        interval=learner.interval,
+        interval=learner._interval(),
         loss=default_loss(task) if loss is None else loss,
         seed=learner.seed,
         regression=task == "regression",
@@ -109,6 +109,51 @@ def test_okssil_follows_the_oracle(task: str, anisotropic: bool, sparse: bool) -
     assert np.all(slow.gamma != 0.5)
     Z = np.random.default_rng(3).normal(size=(20, X.shape[1]))
     np.testing.assert_allclose(learner.score(as_rows(Z)), slow.score(Z), atol=1e-9)
+
+
+@pytest.mark.parametrize("anisotropic", [False, True])
+@pytest.mark.parametrize("task", ["binary", "classes", "regression"])
+def test_okssil_with_steps_in_log_gamma(task: str, anisotropic: bool) -> None:
+    X, y = stream(task)
+    options = {key: SIL[key] for key in SIL if key not in ("rho", "rho_decay")} | {"scale_step": 2.0}
+    learner = start(OKSSIL(**options, anisotropic=anisotropic), X, task)
+    slow = oracle.OKSSIL(
+        outputs=3 if task == "classes" else 1, budget=12, eta=0.3, rho=2.0, decay=0.5, nu=0.4, s=3,
+        gamma=np.full(X.shape[1] if anisotropic else 1, 0.5), interval=(0.5 * 2.0**-12, 0.5 * 2.0**12),
+        logarithm=True, loss=default_loss(task), seed=7, regression=task == "regression",
+    )  # fmt: skip
+    np.testing.assert_allclose(learner.run(as_rows(X), y), slow.run(X, y), atol=1e-9)
+    np.testing.assert_allclose(learner.gamma_, slow.gamma if anisotropic else slow.gamma[0], rtol=1e-9)
+    assert np.all(slow.gamma != 0.5)
+
+
+def test_oklgd_with_steps_in_log_gamma() -> None:
+    X, y = stream()
+    learner = start(OKLGD(eta=0.3, scale_step=3.0, gamma=0.5), X, "binary")
+    slow = oracle.OKLGD(
+        outputs=1,
+        eta=0.3,
+        rho=3.0,
+        decay=0.5,
+        gamma=0.5,
+        interval=WIDE,
+        logarithm=True,
+        loss=default_loss("binary"),
+    )
+    np.testing.assert_allclose(learner.run(as_rows(X), y), slow.run(X, y), atol=1e-9)
+    assert learner.gamma_ == pytest.approx(slow.gamma) != 0.5
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+@pytest.mark.parametrize(
+    "make", [OKSSIL, lambda: OKSSIL(anisotropic=True), OKLGD], ids=["OKSSIL", "anisotropic", "OKLGD"]
+)
+def test_the_unit_of_the_features_changes_no_bit(make: Any, unit: float) -> None:
+    X, y = stream(n=400)
+    scores = [start(make(), X, "binary").run(as_rows(X * factor), y)[2:] for factor in (1.0, unit)]
+    np.testing.assert_array_equal(*scores)  # from the third row on: two rows are needed for a median distance
+    papers = [start(OKSSIL(rho=1.0), X, "binary").run(as_rows(X * factor), y) for factor in (1.0, unit)]
+    assert not np.array_equal(*papers)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,12 @@ def gradient(gamma: Array, x: Array, z: Array) -> Array:
     """The derivative of `value` in each entry of gamma."""
     squares = (x - z) ** 2
     return -value(gamma, x, z) * (squares if len(gamma) > 1 else np.array([np.sum(squares)]))
+
+
+def moved(gamma: Any, step: Any, logarithm: bool, interval: tuple[float, float]) -> Any:
+    """A step against the derivative in gamma, or the same in log gamma, whose derivative is gamma times that."""
+    to = np.exp(np.log(gamma) - gamma * step) if logarithm else gamma - step
+    return np.clip(to, *interval)
 
 
 def draw_without_replacement(rng: Splitmix, chances: list[float], n: int) -> list[int]:
@@ -56,6 +63,7 @@ class OKSSIL(Learner):
         s: int,
         gamma: Array,
         interval: tuple[float, float],
+        logarithm: bool = False,
         loss: Loss,
         seed: int,
         regression: bool = False,
@@ -63,7 +71,7 @@ class OKSSIL(Learner):
         super().__init__(outputs=outputs, regression=regression)
         self.budget, self.eta, self.rho, self.decay, self.nu, self.s = budget, eta, rho, decay, nu, s
         self.gamma = np.array(gamma, dtype=np.float64)
-        self.interval = interval
+        self.interval, self.logarithm = interval, logarithm
         self.loss = loss
         self.rng = Splitmix(seed)
         self.points: list[Array] = []
@@ -119,7 +127,7 @@ class OKSSIL(Learner):
         step = np.zeros(len(self.gamma))
         for w_j, x_j in zip(self.w, self.points, strict=True):
             step = step + float(g @ w_j) * gradient(self.gamma, x, x_j)
-        self.gamma = np.clip(self.gamma - self.rho / self.t**self.decay * step, *self.interval)
+        self.gamma = moved(self.gamma, self.rho / self.t**self.decay * step, self.logarithm, self.interval)
 
 
 class OKLGD(Learner):
@@ -134,12 +142,13 @@ class OKLGD(Learner):
         decay: float,
         gamma: float,
         interval: tuple[float, float],
+        logarithm: bool = False,
         loss: Loss,
         regression: bool = False,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
         self.eta, self.rho, self.decay, self.gamma = eta, rho, decay, gamma
-        self.interval = interval
+        self.interval, self.logarithm = interval, logarithm
         self.loss = loss
         self.centres: list[tuple[Array, Array, Array]] = []  # x_j, w_j, gamma_j
         self.t = 0
@@ -158,7 +167,7 @@ class OKLGD(Learner):
         if self.centres:
             x_n, w_n, gamma_n = self.centres[-1]
             step = self.rho / self.t**self.decay * float(g @ w_n) * float(gradient(gamma_n, x, x_n)[0])
-            self.gamma = float(np.clip(self.gamma - step, *self.interval))
+            self.gamma = float(moved(self.gamma, step, self.logarithm, self.interval))
         self.centres.append((x, -self.eta * g, np.array([self.gamma])))
 
 

@@ -85,7 +85,9 @@ def parse_csv(text, delimiter=b",", header=None, task="classification", max_cate
         try:
             names = [field.decode().strip() for field in first]
         except UnicodeDecodeError:
-            raise ValueError(f"line {line}: the names of the columns are not UTF-8") from None
+            raise ValueError(
+                f"line {line}: the names of the columns are not UTF-8: say charset='latin-1' or the like"
+            ) from None
         records = records[1:]
     else:
         names = [str(i) for i in range(len(first))]
@@ -132,7 +134,9 @@ def parse_csv(text, delimiter=b",", header=None, task="classification", max_cate
                     try:
                         words[column] = None if field in MISSING else field.decode()
                     except UnicodeDecodeError:
-                        raise Bad("the text is not UTF-8") from None
+                        raise Bad(
+                            "the text is not UTF-8 (another encoding: charset='latin-1' or the like)"
+                        ) from None
                 else:
                     if field in MISSING:
                         raise Bad("the label is missing")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +25,31 @@ def main(argv: list[str] | None = None) -> int:
         kernelstream ...
         0
     """
+    with _interruptible_start():
+        return _main(argv)
+
+
+@contextlib.contextmanager
+def _interruptible_start() -> Iterator[None]:
+    """Ctrl-C while modules are imported ends the process at once: an exception there may be swallowed, or shown as theirs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if hasattr(sys.modules.get("kernelstream.runner"), "Run"):  # all is imported
+            raise KeyboardInterrupt
+        os._exit(130)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _main(argv: list[str] | None) -> int:
     import click
 
     from kernelstream.cli.group import kernelstream
@@ -68,8 +98,30 @@ def _message(error: Exception, ours: bool) -> str:
         text = _usage_message(error)
     elif isinstance(error, OSError) and error.strerror:  # without "[Errno 28]"
         text = error.strerror + (f": {error.filename}" if error.filename else "")
-    text = " ".join(text.split())
+    text = _with_flags(" ".join(text.split()))
     return text if ours else f"{type(error).__name__}: {text}"
+
+
+def _with_flags(text: str) -> str:
+    """A message of the library in the words of the command line.
+
+    >>> _with_flags("say target=NAME, or task='regression' (charset=)")
+    'say --target NAME, or --task regression (--encoding)'
+    """
+    import re
+
+    arguments = "target|task|categorical|columns|drop|hashed|header|delimiter|charset|format|n_features|max_features|max_classes"
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1].replace("charset", "encoding").replace("_", "-"), found[2].strip("'")
+        return f"--{name} {value}".rstrip()
+
+    text = re.sub(rf"(?<![-\w])({arguments})=('[\w-]*'|[A-Z]+\b|)", flag, text)
+    return re.sub(
+        r"(?<![-\w'])(max_features|n_features|max_classes|on_bad_row)\b(?!=)",
+        lambda m: "--" + m[1].replace("_", "-"),
+        text,
+    )
 
 
 def _usage_message(error: click.ClickException) -> str:

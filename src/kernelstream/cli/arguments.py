@@ -31,6 +31,7 @@ __all__ = [
     "overwrite_option",
     "process_count",
     "reading_options",
+    "scale_option",
     "setting",
     "settings_option",
 ]
@@ -263,6 +264,12 @@ output_options = stacked(
     overwrite_option,
     click.option("--quiet", is_flag=True, help="Only the result, no progress."),
     click.option("--json", "as_json", is_flag=True, help="Only the result, as one JSON object."),
+)
+
+scale_option = click.option(
+    "--scale/--no-scale",
+    default=None,
+    help="Bring features to a common scale, online (default: for learners that do not do so by themselves).",
 )
 
 metric_options = stacked(

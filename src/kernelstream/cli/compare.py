@@ -15,6 +15,7 @@ from kernelstream.cli.arguments import (
     metric_options,
     output_options,
     reading_options,
+    scale_option,
     settings_option,
 )
 from kernelstream.cli.imports import import_scikit_learn
@@ -43,6 +44,7 @@ examples:
     help="Names, with commas between them.",
 )
 @settings_option
+@scale_option
 @metric_options
 @output_options
 @reading_options()
@@ -50,6 +52,7 @@ def compare(
     sources: tuple[str, ...],
     learners: str,
     settings: tuple[tuple[str, Any], ...],
+    scale: bool | None,
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
@@ -64,6 +67,7 @@ def compare(
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_ranking, progress
     from kernelstream.cli.metrics import check_metrics
+    from kernelstream.cli.models import scaling_text
     from kernelstream.cli.paths import check_paths, curve_output
     from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
     from kernelstream.errors import CapacityError, ScoreOverflowError
@@ -83,7 +87,9 @@ def compare(
         data_folder=reading["data"],
         overwrite=overwrite,
     )
-    models = _models(learners, settings, reading["seed"], "classification")  # wrong names are told at once
+    models = _models(
+        learners, settings, reading["seed"], "classification", scale
+    )  # wrong names are told at once
     with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
         task = source.task
     places = open_pipe(names)
@@ -91,7 +97,7 @@ def compare(
     if guess is not None:
         task = options["task"] = guess.task
     check_metrics(metrics, task)
-    models = _models(learners, settings, reading["seed"], task)
+    models = _models(learners, settings, reading["seed"], task, scale)
     curves = metrics if curve else ()
     results = {
         name: Result.of(model, window=window or WINDOW, curves=curves, baselines=place == 0)
@@ -135,7 +141,7 @@ def compare(
     if not ranked or not ranked[0][1].rounds:
         if interrupts.asked:
             return 130
-        raise UsageError("the source has no rows")
+        raise UsageError(f"no rows in {source_name(names)}: it is empty, or has the names of columns alone")
     if curve:
         write_curve(curve, dict(ranked), metrics)
     title = source_name(names)
@@ -144,7 +150,8 @@ def compare(
         for learner, result in ranked:
             counted = result.evaluation.record() if result.evaluation else {}
             counted.pop("baselines", None)
-            table.append({"learner": learner, **figures(result), **counted})
+            scaled = hasattr(models[learner], "scaler_")
+            table.append({"learner": learner, "scaled": scaled, **figures(result), **counted})
         record = {
             "source": title,
             "task": task,
@@ -158,13 +165,14 @@ def compare(
         ending = ", interrupted" if interrupts.asked else ""
         heading = f"{ranked[0][1].rounds:,} rows of {title}{ending}"
         print_ranking(heading, ranked, failures, metrics, baselines)
+        print(scaling_text(models.items()))
         if guess is not None and task == "regression":
             print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     return 130 if interrupts.asked else 0
 
 
 def _models(
-    learners: str, settings: tuple[tuple[str, Any], ...], seed: int, task: str
+    learners: str, settings: tuple[tuple[str, Any], ...], seed: int, task: str, scale: bool | None
 ) -> dict[str, Estimator]:
     """The models, by name. A setting goes to every learner that has it, or to one: NOGD.budget=100."""
     from kernelstream.cli.models import estimator_of, learner_of, pick
@@ -183,7 +191,7 @@ def _models(
             learner_of(names[0], [(key, value)], 0)  # which says what would be right
         for name in takers:
             settings_of[name].append((key, value))
-    return {name: estimator_of(task, learner_of(name, settings_of[name], seed)) for name in names}
+    return {name: estimator_of(task, learner_of(name, settings_of[name], seed), scale) for name in names}
 
 
 def _learn(model: Estimator, result: Result, X: Any, y: Any) -> None:

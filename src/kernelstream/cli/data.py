@@ -31,18 +31,22 @@ examples:
   kernelstream data list
   kernelstream data get a9a ijcnn1
   kernelstream data get all --data sets
+  kernelstream data example fraud.csv              small files to try commands on, made here
 """,
 )
-@click.argument("action", type=click.Choice(["list", "get"]))
+@click.argument("action", type=click.Choice(["list", "get", "example"]))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete_name)
 @data_folder
 def data(action: str, names: tuple[str, ...], data: str | None) -> int:
     """List the data sets that have names and where their files are, or download some from the public collections.
 
-    If a data set cannot be downloaded, the others still are, and the exit code is 2.
+    If a data set cannot be downloaded, the others still are, and the exit code is 2. "example" writes small files to try
+    commands on into this folder: adult.csv, fraud.csv, prices.csv, reviews.csv, sensors.jsonl.
     """
     from kernelstream.stream.catalogue import DATASETS, record_of
 
+    if action == "example":
+        return _examples(names)
     chosen = list(DATASETS) if "all" in names else list(dict.fromkeys(names))
     for name in chosen:
         record_of(name)  # an unknown name is an error that says what would be right
@@ -52,6 +56,27 @@ def data(action: str, names: tuple[str, ...], data: str | None) -> int:
     if not chosen:
         raise UsageError("data get needs the names of data sets (see `kernelstream data list`), or all")
     return max(_get(DATASETS[name], data) for name in chosen)
+
+
+def _examples(names: tuple[str, ...]) -> int:
+    """Write the examples, without touching a file that is something else."""
+    import os
+
+    from kernelstream.files import write_atomically
+    from kernelstream.stream.examples import EXAMPLES, example
+
+    for name in names or list(EXAMPLES):
+        text = example(name)
+        if os.path.exists(name):
+            with open(name, "rb") as file:
+                if file.read(len(text) + 1) != text:
+                    raise UsageError(
+                        f"{name} exists and is not the example: go to another folder, or rename it"
+                    )
+        else:
+            write_atomically(name, text)
+        print(f"{name}: {text.count(b'{') or text.count(bytes([10])) - 1:,} rows")
+    return 0
 
 
 def _list(names: list[str], folder: str | None) -> None:

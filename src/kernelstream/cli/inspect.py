@@ -22,8 +22,9 @@ examples:
 """,
 )
 @click.argument("model", shell_complete=paths)
+@click.option("--arrays", is_flag=True, help="Also the arrays of the learner's state, and their shapes.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def inspect(model: str, as_json: bool) -> int:
+def inspect(model: str, arrays: bool, as_json: bool) -> int:
     """Show what a model file holds."""
     import_scikit_learn()
     from kernelstream.cli.display import size
@@ -49,9 +50,14 @@ def inspect(model: str, as_json: bool) -> int:
         classes = record["classes"]["values"]
         more = ", more may come" if record["open"] else ""
         pairs.append((f"classes ({len(classes):,})", _shortened(classes) + more))
-    pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in sorted(record["arrays"].items()))))
+    if arrays:
+        shapes = sorted(record["arrays"].items())
+        pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in shapes)))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
+    pairs += [
+        ("drift log" if not place else "", event["text"]) for place, event in enumerate(record["events"])
+    ]
     if note is not None:
         pairs.append(("note", _shortened([json.dumps(note)])))
     width = max(len(name) for name, _ in pairs)

@@ -6,24 +6,93 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernelstream import kernels
+from kernelstream.class_weights import ClassWeight
 from kernelstream.cli.arguments import UsageError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
 from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
+from kernelstream.scaling import Scale
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "pick"]
+__all__ = [
+    "Estimator",
+    "class_weight_of",
+    "estimator_of",
+    "learner_class",
+    "learner_of",
+    "learnt_model",
+    "pick",
+    "scaling_text",
+]
 
 Estimator = KernelClassifier | KernelRegressor
 
 
-def estimator_of(task: str, learner: Learner) -> Estimator:
-    """A new estimator for a task.
+def estimator_of(
+    task: str, learner: Learner, scale: bool | None = None, class_weight: str | None = None
+) -> Estimator:
+    """A new estimator for a task. Without a word about scaling, it is done for learners that do not scale by themselves.
 
     >>> estimator_of("regression", default_learner())
-    KernelRegressor(learner=NewtonMixture())
+    KernelRegressor(learner=NewtonMixture(), scale='auto')
     """
-    return KernelRegressor(learner) if task == "regression" else KernelClassifier(learner)
+    scaled: Scale = "auto" if scale is None else scale
+    if task == "regression":
+        if class_weight is not None:
+            raise UsageError("--class-weight is for classification, and this is a regression")
+        return KernelRegressor(learner, scale=scaled)
+    return KernelClassifier(learner, scale=scaled, class_weight=class_weight_of(class_weight))
+
+
+def class_weight_of(text: str | None) -> ClassWeight:
+    """What `--class-weight` says: "balanced", or weights of labels such as "yes=5,no=1".
+
+    >>> class_weight_of("yes=5"), class_weight_of("1=72")
+    ({'yes': 5.0}, {'1': 72.0, 1.0: 72.0})
+    """
+    if text is None:
+        return None
+    if text == "balanced":
+        return "balanced"
+    weights: dict[Any, float] = {}
+    for pair in text.split(","):
+        label, equals, number = pair.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if not equals or not 0 <= weight < float("inf"):
+            raise UsageError(
+                f"--class-weight must be `balanced` or weights of labels such as `yes=5,no=1`, got {text!r}"
+            )
+        weights[label] = weight
+        try:
+            weights[float(label)] = weight  # the labels may be numbers
+        except ValueError:
+            pass
+    return weights
+
+
+def scaling_text(models: Iterable[tuple[str, Estimator]]) -> str:
+    """Which of some models have their inputs scaled, in words.
+
+    >>> scaling_text([("NOGD", estimator_of("regression", learner_of("NOGD", [], 0)))])
+    'inputs brought to a common scale, online (--no-scale leaves them as they are): NOGD'
+    """
+    scaled: list[str] = []
+    own: list[str] = []
+    not_scaled: list[str] = []
+    for name, model in models:
+        itself = isinstance(model.learner, Learner) and model.learner.scales_itself
+        (
+            scaled if model.scale is True or (model.scale and not itself) else own if itself else not_scaled
+        ).append(name)
+    parts = (
+        ("inputs brought to a common scale, online (--no-scale leaves them as they are)", scaled),
+        ("scaled by the learner itself", own),
+        ("inputs as they are", not_scaled),
+    )
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
 
 
 def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int) -> Learner:
@@ -47,6 +116,20 @@ def learner_of(name: str | None, settings: Iterable[tuple[str, Any]], seed: int)
         learner.set_params(**{key: _object_of(key, value)})
     learner.check()
     return learner
+
+
+def learnt_model(path: str) -> tuple[Estimator, dict[str, Any]]:
+    """A model from its file, and the arguments of `read` that make features of rows as it learnt them."""
+    from kernelstream.persistence import load_noted
+
+    registered()  # other packages' learners, too: a model file may name one, but imports nothing
+    model, note = load_noted(path)
+    note = note if isinstance(note, dict) else {}
+    encoding = note.get("encoding")
+    if hasattr(model, "encoder_"):  # the source makes the features, and the model gets those
+        encoding = model.encoder_.description
+        model.set_columns(None)
+    return model, (note.get("options") or {}) | ({"encoding": encoding} if encoding else {})
 
 
 def learner_class(name: str) -> type[Learner]:

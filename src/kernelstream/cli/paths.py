@@ -182,7 +182,12 @@ def _is_predictions(path: str, labels: Collection[str]) -> bool:
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     text = head.decode("utf-8", "replace")
-    if text.startswith(("nan\n", '""\n')):
+    first = text.partition("\n")[0]
+    if (
+        text.startswith(("nan\n", '""\n'))
+        or "prediction" in first.split(",")[:2]
+        or '"prediction": ' in first
+    ):
         return True
     whole = text[: text.rfind("\n") + 1]  # the last line may be cut
     rows = list(csv.reader(whole.splitlines()))

@@ -19,6 +19,7 @@ from kernelstream.cli.arguments import (
     output_options,
     paths,
     reading_options,
+    scale_option,
     settings_option,
 )
 from kernelstream.cli.imports import import_scikit_learn
@@ -36,6 +37,7 @@ examples:
   kernelstream run train.csv.gz --target price --metric r2 --metric mae the column to predict, a real number
   kernelstream run a9a --learner BOGD --set budget=200 --set kernel__gamma=0.05
   kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
+  kernelstream run new.csv --from model.safetensors --save newer.safetensors   go on with a saved model
   kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command continues
   zcat logs.gz | kernelstream run - --format jsonl --target label --on-bad-row quarantine=bad.jsonl
 """,
@@ -47,6 +49,18 @@ examples:
     help="See `kernelstream learners` (default: the best one, untuned).",
 )
 @settings_option
+@click.option(
+    "--class-weight",
+    metavar="WEIGHTS",
+    help="`balanced`: rare classes weigh more; or weights of labels, such as `yes=5,no=1`.",
+)
+@click.option(
+    "--from",
+    "from_model",
+    metavar="MODEL",
+    shell_complete=paths,
+    help="Go on with the model of this file; its columns are treated as they were.",
+)
 @click.option(
     "--save", metavar="MODEL", shell_complete=paths, help="Write the model to this file at the end."
 )
@@ -63,6 +77,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@scale_option
 @metric_options
 @output_options
 @reading_options()
@@ -70,10 +85,13 @@ def run(
     sources: tuple[str, ...],
     learner: str | None,
     settings: tuple[tuple[str, Any], ...],
+    class_weight: str | None,
+    from_model: str | None,
     save: str | None,
     predictions: str | None,
     checkpoint: str | None,
     every: int | None,
+    scale: bool | None,
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
@@ -88,9 +106,11 @@ def run(
     from kernelstream.cli.curves import check_curve, write_curve
     from kernelstream.cli.display import figures, print_table, progress
     from kernelstream.cli.metrics import check_metrics, print_metrics
-    from kernelstream.cli.models import estimator_of, learner_of
+    from kernelstream.cli.models import estimator_of, learner_of, learnt_model, scaling_text
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
     from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
+    from kernelstream.estimators import KernelRegressor
+    from kernelstream.explanations import event_lines
     from kernelstream.metrics import WINDOW
     from kernelstream.persistence import save as save_model
     from kernelstream.runner import EVERY, MAX_CLASSES, Run
@@ -102,8 +122,13 @@ def run(
     if every == 0 or window == 0 or max_classes == 0:
         raise UsageError("--every, --window and --max-classes must be at least 1")
     names, options = reading_arguments(sources, reading)
+    if from_model and (learner or settings or class_weight or scale is not None or "task" in options):
+        raise UsageError(
+            "--from goes on with a model as it is: --learner, --set, --class-weight, --scale and --task are not for it"
+        )
     check_paths(
         sources=names,
+        model=from_model,
         outputs=[
             *model_output(save),
             *predictions_output("--predictions", predictions),
@@ -114,12 +139,24 @@ def run(
         data_folder=reading["data"],
         overwrite=overwrite,
     )
-    algorithm = learner_of(learner, settings, reading["seed"])
+    model: Any = None
+    if from_model:
+        model, learnt = learnt_model(from_model)
+        algorithm = model.learner_
+        is_regression = isinstance(model, KernelRegressor)
+        options = (
+            learnt | options | {"grow": True, "task": "regression" if is_regression else "classification"}
+        )
+    else:
+        algorithm = learner_of(learner, settings, reading["seed"])
     kept = {
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
         "predictions": predictions,
-        **{key: value for key, value in options.items() if key not in _CHANGEABLE},
+        **({} if class_weight is None else {"class_weight": class_weight}),
+        **({} if scale is None else {"scale": scale}),
+        **({"from": from_model} if from_model else {}),
+        **{key: value for key, value in options.items() if key not in (*_CHANGEABLE, "encoding")},
     }
     with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
         task = source.task  # a missing file is noticed here; nothing is read
@@ -131,7 +168,7 @@ def run(
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
-            estimator_of(task, algorithm),
+            model or estimator_of(task, algorithm, scale, class_weight),
             lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
             predictions=predictions,
             checkpoint=checkpoint,
@@ -148,7 +185,8 @@ def run(
         if outcome.interrupted:
             return 130
         raise UsageError(
-            "the source has no rows" + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
+            f"no rows in {source_name(names)}: it is empty, or has the names of columns alone"
+            + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
         )
     if save:
         save_model(outcome.model, save, _note(outcome.position, options))
@@ -162,17 +200,24 @@ def run(
         record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
     if outcome.rows_before:
         record["rows_learnt_before"] = outcome.rows_before
+    events = outcome.model.events_
     if as_json:
+        record["events"] = [event.record() for event in events]
         record |= result.evaluation.record() if result.evaluation else {}
+        record["scaled"] = hasattr(outcome.model, "scaler_")
         print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
         return 130 if outcome.interrupted else 0
     print_table(f"{title} on {name}" + (", interrupted" if outcome.interrupted else ""), record)
     if result.evaluation is not None:
         print_metrics(result.evaluation, metrics)
+    if not algorithm.scales_itself:
+        print(scaling_text([(title, outcome.model)]))
     if guess is not None and task == "regression":
         print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
+    if events:
+        print(event_lines(events))
     if outcome.rows_before:
         done = "this run had finished before" if not rows and not outcome.interrupted else "went on"
         print(f"{done}: {outcome.rows_before:,} rows came from the checkpoint in {checkpoint}")

@@ -51,6 +51,7 @@ from sklearn.base import clone
 from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.errors import MergeError
+from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
@@ -86,6 +87,8 @@ MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
+#: Local experts in model files of format 2.
+FORMAT_2_LOCAL = 3
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -130,9 +133,13 @@ FORMAT_1_NAMES = {
 
 
 class Trial(NamedTuple):
-    """Rows on which bandwidths are tried: their squared distances, their products, how many features vary, and so on."""
+    """Rows on which bandwidths are tried: squared distances to and of the landmarks, products, features that vary, and so on.
+
+    Where the landmarks are the rows themselves (``landmarks`` is None) their Nystrom map is their kernel.
+    """
 
     squares: Array
+    landmarks: Array | None
     products: Array
     varying: float
     targets: Array
@@ -188,6 +195,7 @@ class NewtonMixture(CoreLearner):
     memory: int
     _core: Any
     _landmarks: int
+    _log: EventLog
 
     def __init__(self, budget: int = 200, memory: int = 2**26) -> None:
         self.budget, self.memory = budget, memory
@@ -240,18 +248,61 @@ class NewtonMixture(CoreLearner):
             local=self._local_rows(self._width, self._outputs),
         )
 
+    def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
+        """Predict then learn, row by row; the scores made before each row was learnt. After `learn_set` a stream begins."""
+        if not self._core.ordered and not self._core.held:  # held, it goes on as it is
+            self._core.learn_stream()
+            self._rebuild_due()
+        return super().run(rows, targets, sample_weight)
+
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
+        """Learn rows whose order means nothing: no expert that forgets, or looks at what came last, takes part."""
+        self._core.learn_set()
+        return super().learn_set(rows, targets, sample_weight)
+
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
             at = self._finished(self._core.run(rows, at, targets, weights, scores))
-            due = self._core.due
-            if len(due) == len(self._core.MEMORIES) and self._regression:
-                self._standardise()
-            if due:
-                self._rebuild(due)
-            if self._core.relevance_due:
-                with one_thread():
-                    self._estimate_relevance()
+            self._rebuild_due()
+
+    # ---- what it can tell ----
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of model state."""
+        return int(self._core.nbytes) + self._log.nbytes
+
+    @property
+    def events(self) -> list[Event]:
+        """The last times that a memory was rebuilt because of a change, the oldest first."""
+        return self._log.events
+
+    @property
+    def relevances(self) -> Array | None:
+        """How much each feature counts in the local memory's distances, at most 1; None without a local memory."""
+        return self._core.array("local_relevance") if self._core.local else None
+
+    def neighbours(self, rows: Any, k: int) -> Neighbours | None:
+        """The k nearest of the neighbours that decide about each row; None without a local memory."""
+        if not self._core.local:
+            return None
+        k = check_integer("k", k, low=1, high=self._core.NEIGHBOURS)
+        return Neighbours(*self._core.neighbours(as_rows(rows, self._dtype), k))
+
+    def score_with_scales(self, rows: Any) -> tuple[Array, Array | None]:
+        """Scores, and in a regression how far each target may be, up to a factor."""
+        if not self._regression:
+            return super().score_with_scales(rows)
+        scores, scales = self._core.score_with_scales(as_rows(rows, self._dtype))
+        if not np.isfinite(scores).all():
+            raise self.overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
+        return scores, scales
+
+    def take_scales(self) -> Array | None:
+        """The scales, as above, of the rows of the last run, before each was learnt; they are given once."""
+        scales: Array = self._core.take_scales()
+        return scales if self._regression else None
 
     # ---- merging ----
 
@@ -309,6 +360,20 @@ class NewtonMixture(CoreLearner):
 
     # ---- rebuilding a memory ----
 
+    def _rebuild_due(self) -> None:
+        due, memories = self._core.due, self._core.MEMORIES
+        if self._regression and due and len(due) == (len(memories) if self._core.ordered else 1):
+            self._standardise()
+        for memory in due:
+            reason, figure, rounds = self._core.reason(memory)
+            if reason:  # not the first rows
+                self._log.add(self._core.learnt, memory, reason, figure, rounds)
+        if due:
+            self._rebuild(due)
+        if self._core.relevance_due:
+            with one_thread():
+                self._estimate_relevance()
+
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
         kept, targets, _ = self._kept(self._core.lasting_age)
@@ -350,7 +415,14 @@ class NewtonMixture(CoreLearner):
         if n >= MIN_TRIAL:
             late = z[-TRIAL:]
             inputs = products(late, soft_clip(-centre * scale))
-            rows = Trial(squares(late), inputs, varying, targets[-TRIAL:], weights[-TRIAL:])
+            rows = Trial(
+                squares(late, landmarks),
+                None if n <= min(TRIAL, len(landmarks)) else square,
+                inputs,
+                varying,
+                targets[-TRIAL:],
+                weights[-TRIAL:],
+            )
             losses = self._trial(rows, gammas)
             far = np.abs(np.log(gammas / unit)) / np.log(4)
             gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
@@ -366,8 +438,9 @@ class NewtonMixture(CoreLearner):
     def _trial(self, rows: Trial, gammas: Array) -> Array:
         """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
 
-        The regression has the kernel, the constant and the linear part of the lasting expert with their priors. The error of
-        row i given those before is ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
+        The regression has the Nystrom map, the constant and the linear part of the lasting expert with their priors: with all
+        rows as landmarks shorter bandwidths would be chosen than the map can follow. The error of row i given those before is
+        ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
         """
         targets, weights = rows.targets, rows.weights * self._core.weight_unit
         if self._regression:
@@ -380,11 +453,18 @@ class NewtonMixture(CoreLearner):
         rest = linear_prior / rows.varying * rows.products + 1 + np.diag(1 / weights)
         first, losses = len(y) // 4, []
         kernel = np.exp(-gammas[0] * rows.squares)
-        for place in range(len(gammas)):
+        for place, gamma in enumerate(gammas):
             if place:  # the next bandwidth is four times as large
                 kernel *= kernel
                 kernel *= kernel
-            factor = cholesky(prior * kernel + rest, lower=True, overwrite_a=True, check_finite=False)
+            mapped = kernel
+            if rows.landmarks is not None:
+                whitening = np.linalg.cholesky(
+                    np.exp(-gamma * rows.landmarks) + JITTER * np.eye(len(rows.landmarks))
+                )
+                features = solve_triangular(whitening, kernel.T, lower=True, check_finite=False)
+                mapped = features.T @ features
+            factor = cholesky(prior * mapped + rest, lower=True, overwrite_a=True, check_finite=False)
             errors = solve_triangular(factor, y, lower=True, check_finite=False) * np.diag(factor)[:, None]
             losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
         return np.array(losses)
@@ -418,6 +498,14 @@ class NewtonMixture(CoreLearner):
 
     # ---- state ----
 
+    def _build(self) -> None:
+        super()._build()
+        self._log = EventLog(self._core.MEMORIES, self._core.REASONS)
+
+    def _core_arrays(self) -> State:
+        arrays: State = self._core.state()
+        return arrays | self._log.state()
+
     def _load_core(self, arrays: State) -> None:
         if self._width > WIDEST_DENSE:  # an older model of so wide rows may have stored fewer of them
             names = ("lasting_whitening", "window_targets", "kept_targets")
@@ -425,10 +513,18 @@ class NewtonMixture(CoreLearner):
             most = self._sizes(self._width)
             if len(found) == len(most) and all(0 <= n <= m for n, m in zip(found, most, strict=True)):
                 self._build_core((max(1, found[0]), found[1], max(1, found[2])))
-        self._core.restore(arrays)
+        log = {name: arrays[name] for name in self._log.state() if name in arrays}
+        if len(log) != 2 or not self._log.fits(log):
+            raise state_error()
+        self._core.restore({name: array for name, array in arrays.items() if name not in log})
+        self._log.restore(log)
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "events" not in state:
+            state = state | EventLog((), ()).state()
+        if "learnt" in state and "ordered" not in state:
+            return self._from_format_2(state)
         if "numbers" not in state or "counters" not in state:
             return state
         arrays = dict(state)
@@ -450,8 +546,36 @@ class NewtonMixture(CoreLearner):
             "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
             "first_errors": np.zeros(FIRST_ERRORS),
             "outliers": none,
+            "ordered": np.ones(1, np.int64),
         }
         return self._empty_local(upgraded) | upgraded
+
+    def _from_format_2(self, state: State) -> State:
+        """Streams only, and fewer local experts: the new ones have nothing of the shares and of the stacks yet."""
+        before, n = state.get("local_shares"), FORMAT_2_LOCAL
+        upgraded = {**state, "ordered": np.ones(1, np.int64)}
+        if before is None:
+            return upgraded
+        shapes = {
+            "local_shares": (n + 2,),
+            "local_stack_weights": (2 * n,),
+            "local_stack_covariances": (2 * n * n,),
+        }
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
+            raise state_error()
+        fresh = self._empty_local(state)
+        shares = np.zeros(len(fresh["local_shares"]))
+        shares[:n], shares[-2:] = before[:n], before[n:]
+        experts = len(shares) - 2
+        weights = np.zeros((2, experts))
+        weights[:, :n] = state["local_stack_weights"].reshape(2, n)
+        covariances = fresh["local_stack_covariances"].reshape(2, experts, experts).copy()
+        covariances[:, :n, :n] = state["local_stack_covariances"].reshape(2, n, n)
+        return upgraded | {
+            "local_shares": shares,
+            "local_stack_weights": weights.ravel(),
+            "local_stack_covariances": covariances.ravel(),
+        }
 
     def _empty_local(self, state: State) -> State:
         """The arrays of an empty local memory, which an older state lacks."""
@@ -483,7 +607,7 @@ class NewtonMixture(CoreLearner):
 
     def _restart(self) -> None:
         """Both memories anew from the rows kept: the experts' features are others now."""
-        self._rebuild(list(self._core.MEMORIES))
+        self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])
 
 
 def without_outliers(rows: Array, targets: Array) -> Array:
@@ -548,13 +672,13 @@ def products(z: Any, moved: Array) -> Array:
     return np.asarray((z @ z.T).toarray() + along[:, None] + along[None] + moved @ moved)
 
 
-def squares(z: Any) -> Array:
-    """The squared distances of all pairs of rows."""
+def squares(z: Any, others: Any = None) -> Array:
+    """The squared distances of rows and others, or of all pairs of rows."""
+    others = z if others is None else others
     if not scipy.sparse.issparse(z):
-        return np.asarray(cdist(z, z, "sqeuclidean"))
-    product = (z @ z.T).toarray()
-    length = np.diag(product)
-    return np.asarray(np.maximum(length[:, None] + length[None] - 2 * product, 0.0))
+        return np.asarray(cdist(z, others, "sqeuclidean"))
+    length, other = z.power(2).sum(axis=1), others.power(2).sum(axis=1)
+    return np.asarray(np.maximum(length[:, None] + other[None] - 2 * (z @ others.T).toarray(), 0.0))
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:

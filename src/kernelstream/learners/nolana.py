@@ -10,11 +10,12 @@ A linear model over a Nystrom map phi_M whose landmarks M follow the stream (see
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
+from scipy.linalg import blas, lapack
 
 from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array, State, state_error
@@ -36,9 +37,10 @@ class NOLANA(NOGD):
             moves one), ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the
             distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
             rows equal a landmark).
-        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``,
-            the faster one: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"scratch"``.
-        iterations: subspace iterations of ``"warm"`` (the paper's p).
+        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or
+            ``"auto"``, the fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank)
+            ``"complement"``.
+        iterations: subspace iterations of ``"warm"`` and ``"complement"`` (the paper's p).
         eta: step size.
         lam: regularisation (lambda).
         theta: ridge of the least squares that carry the model over to moved landmarks (Eq. 12).
@@ -111,9 +113,11 @@ class NOLANA(NOGD):
 
     def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget * 4 // 5)
-        landmarks = Landmarks(self._settled, points, rank, self.solver, self.iterations)
+        moves = self.epsilon != np.inf
+        solver = self.solver if moves else "scratch"
+        landmarks = Landmarks(self._settled, points, rank, solver, self.iterations)
         self._threshold = landmarks.threshold(self.epsilon)
-        self._adapted = landmarks if np.isfinite(self._threshold[0]) else None
+        self._adapted = landmarks if moves else None
         return landmarks
 
     @property
@@ -135,16 +139,20 @@ class NOLANA(NOGD):
         if self._adapted is None:
             super()._run_map(rows, start, targets, weights, scores, first)
             return
-        for at in range(start, rows.n, self.CHUNK):
-            stop = min(at + self.CHUNK, rows.n)
-            part = rows.part(at, stop)
-            some = None if weights is None else weights[at:stop]
-            row, due = 0, True
-            while due:
-                ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
-                row, due = self._finished(ran, first + at), bool(ran[1])
-                if due:
-                    with one_thread():
+        with ExitStack() as moves:
+            limited = False
+            for at in range(start, rows.n, self.CHUNK):
+                stop = min(at + self.CHUNK, rows.n)
+                part = rows.part(at, stop)
+                some = None if weights is None else weights[at:stop]
+                row, due = 0, True
+                while due:
+                    ran = self._mapped.run(part, row, targets[at:stop], some, scores[at:stop])
+                    row, due = self._finished(ran, first + at), bool(ran[1])
+                    if due:
+                        if not limited:  # once for all moves: it takes a quarter of the time of one
+                            moves.enter_context(one_thread())
+                            limited = True
                         self._move(part.part(row - 1, row).array()[0])
 
     def _move(self, x: Array) -> None:
@@ -181,6 +189,8 @@ class NOLANA(NOGD):
             points, rank = arrays["points"], len(arrays["matrix"])
             pairs = len(points) if self.solver == "rank2" else rank
             shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
+            if arrays["values"].shape == (0,) and self.solver in ("auto", "complement"):
+                shapes |= {"vectors": (len(points), len(points) - rank), "values": (0,)}
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
             wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
             kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | {"counts": np.int64}
@@ -205,7 +215,9 @@ def carry_over(goal: Array, features: Array, theta: float) -> Array:
     used = features.any(axis=0)
     F = features[:, used]
     weights = np.zeros((features.shape[1], goal.shape[1]))
-    A = F.T @ F
+    A = blas.dsyrk(1.0, F, trans=1, lower=1)
     A[np.diag_indices_from(A)] += theta
-    weights[used] = scipy.linalg.solve(A, F.T @ goal, assume_a="pos", check_finite=False)
+    _, weights[used], failed = lapack.dposv(A, F.T @ goal, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the features of the landmarks are dependent")
     return weights

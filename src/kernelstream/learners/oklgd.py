@@ -22,18 +22,19 @@ class OKLGD(SelectingLearner):
 
     Args:
         eta: step size of the weights.
-        rho: step size of the scale: ``rho_t = rho / t ** rho_decay``, t counting the rounds learnt from. 0
-            gives KOGD.
-        rho_decay: see ``rho``; 1 as in the OKS-SIL paper's experiments, 0 for a constant step as in Chen et
-            al.
+        scale_step: step size of the scale, in log gamma: ``scale_step / sqrt(t)``, t counting the rounds learnt
+            from. It does not depend on the unit of the features. 0 gives KOGD.
+        rho: the papers' step size, in gamma, in place of ``scale_step``: ``rho_t = rho / t ** rho_decay``.
+        rho_decay: of ``rho``; 1 as in the OKS-SIL paper's experiments, 0 for a constant step as in Chen et al.
         gamma: the scale to start from; by default that of the median bandwidth of the first examples.
-        interval: the smallest and the largest gamma.
+        interval: the smallest and the largest gamma; by default 2^-12 and 2^12 times the first gamma, with ``rho``
+            2^-12 and 2^12.
         loss: a loss or its name; by default hinge for classification and squared for regression.
         max_size: how many points may be stored before an error ends the growth (2,000 in the OKS-SIL paper).
 
     This differs from the paper in:
-        1. the step is taken in gamma = 1 / (2 sigma^2) and kept in the interval, as the OKS-SIL paper has it
-            (Chen et al.: in sigma);
+        1. the step is taken in the logarithm of gamma = 1 / (2 sigma^2), or with ``rho`` in gamma as the OKS-SIL
+            paper has it (Chen et al.: in sigma), and kept in the interval;
         2. losses other than the squared one; with them a round without a slope stores nothing;
         3. several classes: one-vs-rest columns over the same centres, whose derivatives in gamma add up;
         4. when ``max_size`` is reached it stops with an error (what the OKS-SIL paper did there is not said);
@@ -57,14 +58,16 @@ class OKLGD(SelectingLearner):
         self,
         *,
         eta: float = 0.2,
-        rho: float = 1.0,
+        scale_step: float = 1.0,
+        rho: float | None = None,
         rho_decay: float = 1.0,
         gamma: float | None = None,
-        interval: tuple[float, float] = (2.0**-12, 2.0**12),
+        interval: tuple[float, float] | None = None,
         loss: Any = None,
         max_size: int = 2000,
     ) -> None:
         self.eta = eta
+        self.scale_step = scale_step
         self.rho = rho
         self.rho_decay = rho_decay
         self.gamma = gamma

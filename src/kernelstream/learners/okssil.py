@@ -14,6 +14,7 @@ each round with a slope l'(f_t(x_t)) != 0 (for the hinge: y f_t(x_t) < 1):
 
     V changed     with f^w the hypothesis so far,
                   d l(f^w(x_t)) / d gamma = -l'(f^w(x_t)) sum_j w_j k(x_t, x_j) |x_t - x_j|^2,
+                  log gamma_{t+1} = clip(log gamma_t - c / sqrt(t) gamma_t d l / d gamma)  into Omega, or, the paper's,
                   gamma_{t+1} = clip(gamma_t - rho_t d l / d gamma)  into Omega
 
 Anisotropic: k(x, z) = exp(-sum_d gamma_d (x_d - z_d)^2), the squared distance in each derivative being that
@@ -61,16 +62,19 @@ class OKSSIL(SelectingLearner):
     Args:
         budget: how many points (B).
         eta: step size of the weights.
-        rho: step size of the kernel's scale: ``rho_t = rho / t ** rho_decay``, t counting the rounds learnt
-            from. 0 keeps the kernel.
-        rho_decay: 1 is the paper's experiments (``rho_t = 1 / t``), 0 its Algorithm 1, 1/2 an anytime
+        scale_step: step size of the kernel's scale, in log gamma (c): ``scale_step / sqrt(t)``, t counting the
+            rounds learnt from. It does not depend on the unit of the features. 0 keeps the kernel.
+        rho: the paper's step size, in gamma, in place of ``scale_step``: ``rho_t = rho / t ** rho_decay``. It is in
+            the unit of gamma squared: what is a small step for some features is a huge one for others
+            (docs/results/okssil.md).
+        rho_decay: of ``rho``: 1 is the paper's experiments (``rho_t = 1 / t``), 0 its Algorithm 1, 1/2 an anytime
             version of its theory.
         nu: a point whose squared distance from the span of the sampled points is above ``nu`` enters a full
             buffer. From 1 on none does.
         samples: how many points are sampled for that test (s), at most the budget.
         gamma: the scale to start from; by default that of the median bandwidth of the first examples.
-        interval: the smallest and the largest gamma (Omega). By default the paper's, bandwidths from 2^-6.5
-            to 2^5.5.
+        interval: the smallest and the largest gamma (Omega). By default 2^-12 and 2^12 times the first gamma;
+            with ``rho`` the paper's, 2^-12 and 2^12 (bandwidths from 2^-6.5 to 2^5.5).
         anisotropic: learn one gamma for each feature.
         loss: a loss or its name; by default hinge for classification and squared for regression.
         seed: of the sampling.
@@ -87,7 +91,9 @@ class OKSSIL(SelectingLearner):
            the median distance here, set anew when 2, 4, 8, ... 128 examples have been learnt from: each time
            the learner starts again and goes over those kept. With ``gamma`` given it starts once;
         5. eigenvalues of K_s below 1e-10 of the largest count as zero in its pseudo-inverse;
-        6. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
+        6. the default step is in log gamma and falls like 1 / sqrt(t), as Theorem 1 wants it, where the paper's
+           experiments have 1 / t; with ``rho`` it is the paper's;
+        7. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
            smallest weight is that of the 1-norm, the derivatives in gamma add up), and anisotropic scales
            are spelt out here and only mentioned or absent there.
 
@@ -108,18 +114,20 @@ class OKSSIL(SelectingLearner):
         budget: int = 200,
         *,
         eta: float = 0.2,
-        rho: float = 1.0,
+        scale_step: float = 1.0,
+        rho: float | None = None,
         rho_decay: float = 1.0,
         nu: float = 0.9,
         samples: int = 3,
         gamma: float | None = None,
-        interval: tuple[float, float] = (2.0**-12, 2.0**12),
+        interval: tuple[float, float] | None = None,
         anisotropic: bool = False,
         loss: Any = None,
         seed: int = 0,
     ) -> None:
         self.budget = budget
         self.eta = eta
+        self.scale_step = scale_step
         self.rho = rho
         self.rho_decay = rho_decay
         self.nu = nu

@@ -8,24 +8,32 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream._core import core
-from kernelstream.kernels import Gaussian, core_kernel
+from kernelstream.kernels import _NARROWEST, _WIDEST, Gaussian, core_kernel
 from kernelstream.learners.base import Array
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.validate import check_number
 
 __all__ = ["SelectingLearner"]
 
+WIDEST = 2.0**-12, 2.0**12
+"""The OKS-SIL paper's smallest and largest gamma (bandwidths 2^5.5 and 2^-6.5); without ``rho``, times the first gamma."""
+
 
 class SelectingLearner(KernelLearner):
-    """A Gaussian expansion whose scale takes gradient steps of ``rho / t^rho_decay`` within an interval."""
+    """A Gaussian expansion whose scale takes gradient steps within an interval.
+
+    The logarithm of gamma takes steps of ``scale_step / sqrt(t)``, or, if ``rho`` is given, gamma itself steps
+    of ``rho / t^rho_decay``, as in the papers. The first are the same whatever unit the features are in.
+    """
 
     merge_refusal: ClassVar[str] = "the bandwidths of its points move with the rows of one sequence"
 
     gamma: float | None
     eta: float
-    rho: float
+    scale_step: float
+    rho: float | None
     rho_decay: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     _core: core.Selection64
 
     @property
@@ -35,8 +43,15 @@ class SelectingLearner(KernelLearner):
 
     def _check_search(self) -> None:
         check_number("eta", self.eta, low=0, open_low=True)
-        check_number("rho", self.rho, low=0)
+        check_number("scale_step", self.scale_step, low=0)
+        if self.rho is not None:
+            check_number("rho", self.rho, low=0)
         check_number("rho_decay", self.rho_decay, low=0, high=1)
+        self._check_loss()
+        if self.interval is None:
+            if self.gamma is not None:
+                Gaussian.check_gamma("gamma", self.gamma)
+            return
         if not isinstance(self.interval, (tuple, list)) or len(self.interval) != 2:
             raise ValueError(f"interval must be a pair (lowest gamma, highest gamma), got {self.interval!r}")
         low, high = self.interval
@@ -45,7 +60,6 @@ class SelectingLearner(KernelLearner):
         check_number("the high end of interval", high, low=low)
         if self.gamma is not None:
             check_number("gamma", self.gamma, low=low, high=high)
-        self._check_loss()
 
     def _first_kernel(self) -> Any:
         return Gaussian(gamma=self.gamma)
@@ -54,21 +68,31 @@ class SelectingLearner(KernelLearner):
     def _options(self) -> dict[str, Any]:
         """What the learners of this family have of their own, by the core's names."""
 
+    def _interval(self) -> tuple[float, float]:
+        """The smallest and the largest gamma."""
+        if self.interval is not None:
+            return self.interval
+        start = 1.0 if self.rho is not None else core_kernel(self._settled).gamma
+        low, high = Gaussian._gamma(_WIDEST), Gaussian._gamma(_NARROWEST)  # what a Gaussian kernel takes
+        return max(start * WIDEST[0], low), min(start * WIDEST[1], high)
+
     def _first_gamma(self) -> float:
         """Where gamma starts: as given, or the median bandwidth's, moved into the interval."""
-        return float(np.clip(core_kernel(self._settled).gamma, *self.interval))
+        return float(np.clip(core_kernel(self._settled).gamma, *self._interval()))
 
     def _build_core(self) -> None:
+        low, high = self._interval()
         self._core = self._core_class("Selection")(
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
             loss=self._loss().core,
             eta=self.eta,
-            rho=self.rho,
-            decay=self.rho_decay,
-            low=self.interval[0],
-            high=self.interval[1],
+            logarithm=self.rho is None,
+            rho=self.scale_step if self.rho is None else self.rho,
+            decay=0.5 if self.rho is None else self.rho_decay,
+            low=low,
+            high=high,
             **({"gamma": np.array([self._first_gamma()])} | self._options()),
         )
 

@@ -12,9 +12,12 @@ which changes one row and column of E, a modification of rank two:
 
     E' = E + a b^T + b a^T,   a = e_q,   b_i = k(u_i, u'_q) - k(u_i, u_q), the q-th one halved         (Eq. 9)
 
-Three ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` modifies all m eigenpairs of E
+Four ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` modifies all m eigenpairs of E
 by two rank-one steps; ``warm`` iterates Q <- E' Q from Q = U_r (Eq. 10), orthonormalises, and diagonalises
-Q^T E' Q (Rayleigh-Ritz).
+Q^T E' Q (Rayleigh-Ritz). ``complement``, ours, follows the m - r directions left out, V <- E'^-1 V: they come as much
+nearer per iteration as ``warm``'s, and at r = 0.8 m there are a quarter as many. The map is then made of V and a
+Cholesky factor of E' without any eigenvalue, its features rotated, which no prediction shows. Where directions nearly
+depend (a pivot of that factor below 1e-5) it decomposes E' anew, as ``scratch`` does.
 """
 
 from __future__ import annotations
@@ -47,9 +50,9 @@ class AdaptiveNystrom(KernelSketch):
             moves one), ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the
             distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
             rows equal a landmark).
-        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``, the faster
-            one: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"scratch"``.
-        iterations: subspace iterations of ``"warm"`` (the paper's p).
+        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or ``"auto"``, the
+            fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"complement"``.
+        iterations: subspace iterations of ``"warm"`` and ``"complement"`` (the paper's p).
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     Attributes:
@@ -65,7 +68,7 @@ class AdaptiveNystrom(KernelSketch):
         largest are left out; 6. ``epsilon="auto"``; 7. N_q starts at 1 and counts moves only, as Algorithm 1
         does (Section 4.1 speaks of all points in the cluster, and the paper gives no start); 8. epsilon = 0
         means that every row moves a landmark, as in Algorithm 1 and Table 1 (Section 5.2 says that none
-        moves); 9. ``solver="auto"`` (the paper: ``warm`` always).
+        moves); 9. ``solver="auto"`` and ``"complement"`` (the paper: ``warm`` always).
 
     References:
         Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,

@@ -1,4 +1,4 @@
-"""Eigenpairs of a symmetric matrix that follow its changes: a warm start, and modifications of rank one and two."""
+"""Eigenpairs of a symmetric matrix that follow its changes: warm starts, and modifications of rank one and two."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 
 from kernelstream.sketches.nystrom import top_eigenpairs
 
-__all__ = ["rank_one_eigenpairs", "rank_two_eigenpairs", "warm_eigenpairs"]
+__all__ = [
+    "complement_map",
+    "followed_complement",
+    "rank_one_eigenpairs",
+    "rank_two_eigenpairs",
+    "warm_eigenpairs",
+]
 
 Array = NDArray[Any]
 
@@ -24,6 +31,52 @@ def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, A
     small = Q.T @ (E @ Q)
     values, rotation = top_eigenpairs((small + small.T) / 2, len(small))
     return values, np.ascontiguousarray(Q @ rotation)
+
+
+def positive_factor(E: Array) -> Array | None:
+    """The Cholesky factor L of ``E = L L^T``; None if a pivot is below 1e-5 of the largest entry, as directions are then
+    nearly dependent and iterating with the inverse loses digits.
+
+    >>> positive_factor(np.array([[4.0, 0.0], [0.0, 1e-6]])) is None
+    True
+    """
+    L, failed = lapack.dpotrf(E.T, lower=1, clean=1)
+    diagonal = L.diagonal()
+    return L if not failed and diagonal.min() ** 2 > 1e-5 * E.diagonal().max() else None
+
+
+def followed_complement(L: Array, vectors: Array, iterations: int) -> Array:
+    """A basis of the trailing eigenvectors of ``L L^T`` from vectors near them, by inverse iteration.
+
+    Each iteration brings them as much nearer as one of `warm_eigenpairs` does the leading ones, by the ratio of
+    the two eigenvalues that the cut lies between.
+    """
+    V = vectors
+    for i in range(iterations if vectors.shape[1] else 0):
+        V = lapack.dpotrs(L, V, lower=1)[0]
+        if i % 2 or i == iterations - 1:  # two are well within working precision, see `positive_factor`
+            factors, tau, _, _ = lapack.dgeqrf(V)
+            V = lapack.dorgqr(factors, tau)[0]
+    return np.ascontiguousarray(V)
+
+
+def complement_map(L: Array, vectors: Array) -> Array:
+    """The Nystrom map of ``E = L L^T`` on all directions orthogonal to ``vectors`` (m x c), (m - c) x m.
+
+    With Q a basis of those directions it is ``(Q^T E Q)^-1/2 Q^T`` up to a rotation of the features, which no
+    product of two features can see. Neither Q nor eigenvalues are needed: with ``Y = L^-1 vectors``,
+    ``Q (Q^T E Q)^-1 Q^T = L^-T (I - Y Y^+) L^-1``.
+
+    >>> np.abs(complement_map(np.diag([2.0, 1.0]), np.array([[0.0], [1.0]]))).tolist()
+    [[0.5, 0.0]]
+    """
+    m, c = vectors.shape
+    basis = np.eye(m, order="F")
+    if c:
+        basis[:, :c], tau, _, _ = lapack.dgeqrf(blas.dtrsm(1.0, L, vectors, lower=1))
+        basis = lapack.dorgqr(basis, np.concatenate([tau, np.zeros(m - c)]), overwrite_a=1)[0]
+    made: Array = blas.dtrsm(1.0, L, basis[:, c:], lower=1, trans_a=1).T
+    return made
 
 
 def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) -> tuple[Array, Array]:
@@ -67,7 +120,7 @@ def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) ->
         unit = weights / np.sqrt(rho)
         gaps = np.empty((n, n))  # gaps[j, i] = poles_j - root_i, without cancellation
         for i in range(n):
-            delta, root, total, info = scipy.linalg.lapack.dlasd4(i, roots, unit, rho)
+            delta, root, total, info = lapack.dlasd4(i, roots, unit, rho)
             if info:
                 raise np.linalg.LinAlgError("the secular equation has no root here")
             gaps[:, i] = delta * total

@@ -11,14 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.kernels import Gaussian
-from kernelstream.sketches.eigenpairs import rank_two_eigenpairs, warm_eigenpairs
+from kernelstream.sketches.eigenpairs import (
+    complement_map,
+    followed_complement,
+    positive_factor,
+    rank_two_eigenpairs,
+    warm_eigenpairs,
+)
 from kernelstream.sketches.nystrom import nystrom_map, top_eigenpairs
 from kernelstream.validate import check_choice, check_integer, check_number
 
 __all__ = ["Landmarks", "check_adaptation", "check_rank"]
 
 Array = NDArray[Any]
-SOLVERS = ("auto", "scratch", "rank2", "warm")
+SOLVERS = ("auto", "scratch", "rank2", "warm", "complement")
 #: ``epsilon="auto"``: the share of rows that shall move a landmark, and how fast the threshold follows.
 AUTO_SHARE, AUTO_STEP = 0.1, 0.05
 #: Its least value, as a part of its start: from there it is back at its start after some 200 rows.
@@ -26,13 +32,14 @@ AUTO_FLOOR = 1e-4
 
 
 class Landmarks:
-    """The landmarks of a Nystrom map, their counts N_q, and the leading eigenpairs of their kernel matrix E.
+    """The landmarks of a Nystrom map, their counts N_q, and the leading eigenpairs of their kernel matrix E, or, with
+    ``complement``, a basis of the trailing m - r eigenvectors.
 
     Args:
         kernel: a kernel or a callable, all parameters set.
         points: the first landmarks, ``(m, width)``; taken over, and moved in place.
         rank: how many features (r).
-        solver: ``"scratch"``, ``"rank2"``, ``"warm"`` or ``"auto"``, the faster of ``warm`` and ``scratch``.
+        solver: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or ``"auto"``, the fastest.
         iterations: of ``warm`` (the paper's p).
     """
 
@@ -43,16 +50,30 @@ class Landmarks:
         self.counts = np.ones(points.shape[0], np.int64)
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
-        self.values, self.vectors = top_eigenpairs(self.gram, points.shape[0] if solver == "rank2" else rank)
+        if self.solver == "complement":
+            self.values, self.vectors = np.empty(0), self._trailing()
+        else:
+            self.values, self.vectors = top_eigenpairs(
+                self.gram, points.shape[0] if solver == "rank2" else rank
+            )
         self._make_map()
 
     def _set(self, kernel: Any, points: Array, rank: int, solver: str, iterations: int) -> None:
         self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
-        if solver == "auto":  # docs/results/nolana.md: Rayleigh-Ritz of a high rank costs more than it saves
-            solver = "warm" if 2 * rank <= points.shape[0] else "scratch"
+        if solver == "auto":  # docs/results/nolana.md
+            solver = "warm" if 2 * rank <= points.shape[0] else "complement"
         self.solver = solver
 
+    def _trailing(self) -> Array:
+        return np.ascontiguousarray(np.linalg.eigh(self.gram)[1][:, : len(self.gram) - self.rank])
+
     def _maps(self) -> tuple[Array, Array]:
+        if self.solver == "complement":
+            L = positive_factor(self.gram)
+            if L is not None:
+                matrix = complement_map(L, self.vectors)
+                return matrix, matrix @ self.gram
+            return nystrom_map(*top_eigenpairs(self.gram, self.rank))
         return nystrom_map(self.values[: self.rank], self.vectors[:, : self.rank])
 
     def _make_map(self) -> None:
@@ -81,6 +102,10 @@ class Landmarks:
         """The landmarks whose ``arrays`` these were."""
         made = cls.__new__(cls)
         made._set(kernel, points, rank, solver, iterations)
+        if (
+            solver == "auto" and len(arrays["values"]) == rank
+        ):  # "auto" meant these before there was "complement"
+            made.solver = "warm" if 2 * rank <= len(points) else "scratch"
         for name in ("counts", "gram", "values", "vectors"):
             setattr(made, name, np.array(arrays[name], order="C"))
         made._make_map()
@@ -112,21 +137,34 @@ class Landmarks:
 
         Returns the kernel values k(u'_i, u_j) of the landmarks after against those before.
         """
-        old = self.points[q : q + 1].copy()
+        m = len(self.points)
         n = float(self.counts[q])
-        self.points[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
+        both = np.concatenate([self.points, self.points[q : q + 1]])  # the last one as it was before
+        self.points[q] = both[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
         self.counts[q] += 1
-        new = self.points[q : q + 1]
-        column = np.asarray(self.kernel(self.points, new), np.float64)[:, 0]
+        values = np.asarray(self.kernel(both, self.points[q : q + 1]), np.float64)[:, 0]
+        column = values[:m]
         cross = self.gram.copy()
         cross[q] = column
-        cross[q, q] = float(np.asarray(self.kernel(new, old))[0, 0])
+        cross[q, q] = values[m]
         change = column - self.gram[:, q]
         change[q] /= 2
         self.gram[q] = self.gram[:, q] = column
-        self._solve(q, change)
-        self._make_map()
+        if self.solver == "complement":
+            self._follow()
+        else:
+            self._solve(q, change)
+            self._make_map()
         return cross
+
+    def _follow(self) -> None:
+        L = positive_factor(self.gram)
+        if L is None:
+            self.vectors = self._trailing()
+            self._make_map()
+            return
+        self.vectors = followed_complement(L, self.vectors, self.iterations)
+        self.matrix = complement_map(L, self.vectors)
 
     def _solve(self, q: int, change: Array) -> None:
         if self.solver == "warm":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelstream import _text
 from kernelstream.stream.bad_rows import BadRow, SourceError, TooWideError
-from kernelstream.stream.columns import Columns, Kind, Label
+from kernelstream.stream.columns import Columns, Kind, Label, find_column
 from kernelstream.stream.features import Features, Values
 from kernelstream.stream.lines import Block, Lines, TextReader
 from kernelstream.stream.opening import Opened
@@ -31,7 +31,7 @@ _REASONS = (
     "a quote is not closed",
     "{field} is not a number (a column of categories: categorical=)",
     "{field} is not finite",
-    "the text is not UTF-8",
+    "the text is not UTF-8 (another encoding: charset='latin-1' or the like)",
     "the label is missing",
     "label {field} is not a number",
     "label {field} is not finite",
@@ -98,7 +98,9 @@ class CsvReader(TextReader):
             try:
                 self._names = [field.decode().strip() for field in fields]
             except UnicodeDecodeError:
-                raise SourceError(f"{place}: the names of the columns are not UTF-8") from None
+                raise SourceError(
+                    f"{place}: the names of the columns are not UTF-8: say charset='latin-1' or the like"
+                ) from None
             lines.drop(first)
         else:
             self._names = [str(i) for i in range(len(fields))]
@@ -163,6 +165,17 @@ class CsvReader(TextReader):
         bad = [self._refusal(block, *six) for six in refused.reshape(-1, 6).tolist()]
         return _Parsed(Values(numbers, categories, given), records), bad
 
+    def kept(self) -> list[str]:
+        """The column to be kept, of the rows given last."""
+        block, parsed = self._last
+        place = self._names.index(
+            find_column(self._opened.name if self._opened else "", self._options.keep or 0, self._names)
+        )
+        records = (block.record(number) for number in parsed.records.tolist())
+        return [
+            _text.csv_fields(record, self._delimiter)[place].decode("utf-8", "replace") for record in records
+        ]
+
     def _refusal(
         self, block: Block, record: int, reason: int, column: int, start: int, end: int, doubled: int
     ) -> BadRow:
@@ -188,7 +201,7 @@ def guess_delimiter(line: bytes, name: str) -> str:
     if len(best) > 1:
         told = " and ".join(f"{most} of {mark!r}" for mark in best)
         raise SourceError(
-            f"{name}: cannot tell the delimiter, as the first line has {told}: say --delimiter (delimiter= in Python)"
+            f"{name}: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
         )
     return best[0]
 

@@ -48,6 +48,8 @@ def sniff(opened: Opened) -> str:
     ending = _PACKED.sub("", os.path.basename(opened.name)).rpartition(".")[2].lower()
     if ending in _ENDINGS:
         return _ENDINGS[ending]
+    if ending in ("xlsx", "xls", "ods"):
+        raise SourceError(f"{opened.name} is a spreadsheet, which is not read here: save it as CSV")
     head = opened.peek_line()
     for mark, name in (
         (b"PAR1", "parquet"),
@@ -69,6 +71,44 @@ def sniff(opened: Opened) -> str:
     if any(mark in line for mark in (b",", b";", b"|")):
         return "csv"
     raise SourceError(f"cannot tell the format of {opened.name}: say one of {', '.join(FORMATS)}")
+
+
+_MARKS = {
+    b"PK\x03\x04": "a zip archive, as spreadsheets are too: unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet: save it as CSV",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"%PDF": "a PDF document",
+    b"PAR1": "Parquet: say format='parquet'",
+    b"ARROW1": "Arrow: say format='arrow'",
+    b"\xff\xfe": "text in UTF-16: say charset='utf-16'",
+    b"\xfe\xff": "text in UTF-16: say charset='utf-16'",
+    b"<!doctype": "a web page: did its download fail?",
+    b"<html": "a web page: did its download fail?",
+    b"<?xml": "XML, which is not read here",
+    b"SQLite format": "a database: export the table as CSV",
+}
+
+
+def check_text(opened: Opened, name: str) -> None:
+    r"""Refuse what is no text of a format, by its first line.
+
+    >>> import io
+    >>> check_text(Opened(io.BytesIO(b"%PDF-1.7")), "csv")
+    Traceback (most recent call last):
+    ...
+    kernelstream.stream.bad_rows.SourceError: <stream> is not csv: it is a PDF document
+    """
+    line = opened.peek_line()
+    head = line[:1000]
+    for mark, what in _MARKS.items():
+        if head[: len(mark)].lower() == mark.lower():
+            raise SourceError(f"{opened.name} is not {name}: it is {what}")
+    controls = sum(byte < 32 and byte not in b"\t\r\n\f\v" for byte in head)
+    if name in ("csv", "tsv") and b"\0" in head and controls > 0.3 * len(head) and len(head) > 8:
+        raise SourceError(f"{opened.name} is not {name}: its first line is not text, but binary data")
+    if name in ("csv", "tsv") and head.startswith(b'{"') and head.rstrip().endswith(b"}"):
+        raise SourceError(f"{opened.name} is not {name}: it looks like JSON lines: say format='jsonl'")
 
 
 def make_reader(name: str, options: Options) -> Any:

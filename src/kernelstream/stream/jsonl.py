@@ -39,7 +39,7 @@ _NOT_JSON = (
 _REASONS = (
     *(f"not JSON: {reason} at column {{column}}" for reason in _NOT_JSON),
     "the text is not UTF-8",
-    "expected an object in braces, found {text}",
+    "expected an object in braces on each line, found {text}",
     "half of a surrogate pair, which is no character",
     "the name occurs twice",
     "which is the label? Say target=NAME; the names are: {names}",
@@ -125,6 +125,13 @@ class JsonlReader(TextReader):
         )
         return parsed, [
             self._refusal(block, names, target, *five) for five in refused.reshape(-1, 5).tolist()
+        ]
+
+    def kept(self) -> list[Any]:
+        """The name to be kept, of the rows given last; None where it is absent."""
+        block, parsed = self._last
+        return [
+            json.loads(block.record(number)).get(self._options.keep) for number in parsed.records.tolist()
         ]
 
     def _refusal(

@@ -221,6 +221,8 @@ class TextReader(ABC):
                 block = block.before(stop.row)
                 parsed, refused = self._parse(block)
                 chunk = self._give(parsed)
+            if self._options.keep is not None:
+                self._last = block, parsed
             for bad in refused:
                 self._options.bad.meet(partial(_message, opened.name, block, bad), block.record(bad.row))
             lines.drop(block)

@@ -45,6 +45,7 @@ class Options:
     chunk_size: int = 8192
     latency: float | None = None
     charset: str | None = None
+    keep: str | int | None = None  # a column whose values are given beside the rows
     n_features: int | None = None
     max_features: int = MAX_FEATURES
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))

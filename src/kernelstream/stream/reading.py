@@ -40,6 +40,8 @@ def read(
     dtype: DTypeLike = np.float64,
     on_bad_row: str = "stop",
     encoding: dict[str, Any] | None = None,
+    grow: bool = False,
+    keep: str | int | None = None,
     resume: dict[str, Any] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Source:
@@ -75,6 +77,9 @@ def read(
         on_bad_row: "stop", "skip", or "quarantine=FILE", which appends bad rows to a file as they came.
         encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
             features, and none are added (LIBSVM rows may still be wider).
+        grow: new columns and categories get features also where `encoding` says what the others become.
+        keep: a column whose values `Source.kept` has for the rows given last, as they came: of CSV, TSV, JSON lines, Parquet
+            and Arrow.
         resume: a `Source.position` from an earlier read with the same arguments; its next row is the first.
         data_dir: the folder of the data sets' files; by default the environment variable ``KERNELSTREAM_DATA``.
 
@@ -172,7 +177,8 @@ def read(
         max_features=max_features,
         dtype=np.dtype(dtype),
         left=None if rows is None else max(rows - (resume["rows"] if resume else 0), 0),
-        frozen=encoding is not None,
+        frozen=encoding is not None and not grow,
+        keep=keep,
         bad=BadRows(on_bad_row, resume["bad"] if resume else None),
     )
     reader = NamedReader(str(name), options, seed, data_dir) if named else None

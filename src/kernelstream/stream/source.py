@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 from kernelstream.stream.bad_rows import SourceError
-from kernelstream.stream.formats import TEXT, make_reader, sniff
+from kernelstream.stream.formats import TEXT, check_text, make_reader, sniff
 from kernelstream.stream.named import NamedReader
 from kernelstream.stream.opening import Opened, Place, fingerprint, place_name
 from kernelstream.stream.options import Chunk, Options, Task
@@ -66,6 +66,7 @@ class Source:
         self._begun = self._inside = False  # rows have come: from this source, from the file at hand
         self._opened: Opened | None = None
         self._sizes = [_size_on_disk(place) for place in places]
+        self._kept: list[Any] = []
         self._pending: asyncio.Future[Chunk | None] | None = None
         self.rows: int = 0 if resume is None else resume["rows"]
         self.task: Task = options.task
@@ -111,6 +112,11 @@ class Source:
     def first_bad_row(self) -> str | None:
         """What was wrong with the first of them, and where."""
         return self._options.bad.first
+
+    @property
+    def kept(self) -> list[Any] | None:
+        """The values of the column that is to be kept, for the rows given last; None without one."""
+        return None if self._options.keep is None else self._kept
 
     @property
     def total_rows(self) -> int | None:
@@ -189,6 +195,8 @@ class Source:
                     raise SourceError(
                         f"{self._opened.name} is {file_format}, which is not text: it has no encoding"
                     )
+                if at is None and file_format in TEXT:
+                    check_text(self._opened, file_format)
                 if self._format not in (None, file_format):
                     raise SourceError(
                         f"{self._opened.name} is {file_format}, but what came before it is {self._format}: "
@@ -215,6 +223,13 @@ class Source:
                 )
             reader.restore(self._encoding["state"])
 
+    def _values_kept(self) -> list[Any]:
+        reader: Any = self._reader
+        if not hasattr(reader, "kept"):
+            raise SourceError(f"rows of {self._format or 'a data set'} have no columns with names to be kept")
+        values: list[Any] = reader.kept()
+        return values
+
     def _counted(self, rows: Iterator[Chunk]) -> Iterator[Chunk]:
         options = self._options
         while options.left != 0 and (part := next(rows, None)) is not None:
@@ -224,6 +239,7 @@ class Source:
             if options.left is not None:
                 options.left -= n
             if n:
+                self._kept = [] if self._options.keep is None else self._values_kept()
                 yield part
 
 

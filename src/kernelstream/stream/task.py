@@ -51,6 +51,5 @@ def guess_task(numbers: NDArray[np.float64], others: int = 0) -> Guess:
     if different > n / 2 or (not whole and (different > _FEW or n < 100)):
         return Guess("regression", f"the target has {found}")
     raise SourceError(
-        f"the target has {found}, which may be classes or quantities: say --task classification or --task regression "
-        "(task= in Python)"
+        f"the target has {found}, which may be classes or quantities: say task='classification' or task='regression'"
     )

@@ -1,0 +1,73 @@
+"""Cross-validated accuracy of the default on sorted and on shuffled tables, beside SVC and a random forest.
+
+    KERNELSTREAM_DATA=... python benchmarks/cross_validation.py [--out docs/results/cross_validation.md]
+
+`cross_val_score` with five folds. The same folds for all; the rows that `fit` gets are sorted by class, or in a random order.
+Mean and standard deviation over the folds.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernelstream import KernelClassifier
+from kernelstream.stream import load
+
+TABLES = {
+    **{n: getattr(datasets, f"load_{n}") for n in ("iris", "wine", "breast_cancer", "digits")},
+    "german": lambda **_: load("german.numer"),
+    "spambase": lambda **_: load("spambase"),
+}
+MODELS: dict[str, Any] = {
+    "KernelClassifier()": KernelClassifier(),
+    "StandardScaler, SVC()": make_pipeline(StandardScaler(), SVC()),
+    "RandomForestClassifier()": RandomForestClassifier(random_state=0),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path)
+    out = parser.parse_args().out
+    head = [f"{name}, {order}" for name in MODELS for order in ("sorted", "shuffled")]
+    lines = ["| table (rows) | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
+    for name, read in TABLES.items():
+        X, y = read(return_X_y=True)
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)
+        order, random = np.argsort(y, kind="stable"), np.random.default_rng(0)
+        X, y = X[order], y[order]
+        in_order = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+        mixed = [(random.permutation(train), test) for train, test in in_order]
+        cells = []
+        for model in MODELS.values():
+            for folds in (in_order, mixed):
+                start = time.process_time()
+                scores = cross_val_score(model, X, y, cv=folds)
+                seconds = time.process_time() - start
+                cells.append(f"{scores.mean():.3f} ± {scores.std():.3f} ({seconds:.1f} s)")
+        lines.append(f"| {name} ({len(y):,}) | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    if out:
+        about = "`benchmarks/cross_validation.py`: " + " ".join(__doc__.split("\n\n")[-1].split())
+        text = "Processor time of the five fits and predictions in brackets."
+        out.write_text(f"# Sorted and shuffled tables\n\n{about} {text}\n\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
