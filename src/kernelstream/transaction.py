@@ -41,6 +41,8 @@ class Transaction:
 
         ``reshaped``: before it learns anything, its shape changes. That makes new arrays, so no copy of the old ones is needed.
         """
+        if self._learner is not None:
+            return
         if reshaped:
             self._learner, self._snapshot = learner, dict(learner.__dict__)
         elif rows is None or rows > 1 or _calls_python(learner):
