@@ -48,7 +48,7 @@ template <class T> static void bind_adaptive_landmarks(nb::module_& m) {
 
 template <class T> static void describe(State& s, Dual<T>& e) {
   if (s.reads()) e.points.count = 0;
-  int64_t n = s.points<T>("points", e.points.panel, e.points.count, e.set.budget, [&](const Rows<T>& rows, int64_t j) {
+  int64_t n = s.points<T>("points", e.points, e.points.count, e.set.budget, [&](const Rows<T>& rows, int64_t j) {
     e.each(rows.part(j, j + 1), 0, [&](int64_t, const T* z) {
       e.place(j, rows, j, z);
       return true;

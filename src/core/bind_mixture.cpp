@@ -2,26 +2,27 @@
 
 #include <functional>
 
-#include "bind.hpp"
 #include "mixture_state.hpp"
+#include "state.hpp"
 
 namespace KS_MODULE {
 
 template <class T> using BoundMixture = Bound<T, Mixture<T>>;
 
-// The last n rows learnt, the oldest first: rows, targets, weights.
+// The last n rows learnt, the oldest first: rows (as the arrays of a state), targets, weights.
 template <class T> static nb::tuple kept(BoundMixture<T>& b, int64_t n) {
   auto guard = b.locked();
   Mixture<T>& x = b.model;
   n = std::max<int64_t>(0, std::min({n, x.learnt, x.capacity}));
-  double *rows, *targets, *weights;
-  auto made = nb::make_tuple(make<double>({size_t(n), size_t(x.set.width)}, &rows), make<double>({size_t(n)}, &targets),
-                             make<double>({size_t(n)}, &weights));
+  double *targets, *weights;
+  State rows;
+  auto shown = [&](int64_t i, std::vector<double>&) { return x.kept_row((x.learnt - n + i) % x.capacity); };
+  rows.rows<double, double>("kept_rows", n, n, x.set.width, !x.kept_sparse.empty(), shown, [](const Rows<double>&, int64_t) {});
+  auto made = nb::make_tuple(rows.arrays, make<double>({size_t(n)}, &targets), make<double>({size_t(n)}, &weights));
   for (int64_t i = 0; i < n; ++i) {
-    int64_t slot = (x.learnt - n + i) % x.capacity;
-    std::copy_n(x.kept_rows.data() + slot * x.set.width, x.set.width, rows + i * x.set.width);
-    targets[i] = x.kept_targets[size_t(slot)];
-    weights[i] = x.kept_weights[size_t(slot)];
+    size_t slot = size_t((x.learnt - n + i) % x.capacity);
+    targets[i] = x.kept_targets[slot];
+    weights[i] = x.kept_weights[slot];
   }
   return made;
 }
@@ -77,6 +78,12 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   for (const auto& number : all.numbers) add_number(state, number);
   for (const auto& count : all.counts) add_number(state, count);
   if (b.model.local.capacity) add_local(state, b.model.local);
+  State rows;
+  for (const StoredRows& stored : stored_rows(b.model)) {
+    auto shown = [&](int64_t j, std::vector<double>&) { return stored.row(j); };
+    rows.rows<double, double>(stored.name, stored.count, stored.count, b.model.set.width, true, shown, stored.put);
+  }
+  state.update(rows.arrays);
   return state;
 }
 
@@ -187,6 +194,27 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);
   std::function<void()> write_local = local_of(given, x, counts, all);
+  Mixture<T> copy = x;                         // of wide models, whose stored rows are checked as they are read
+  bool sparse = !x.kept_sparse.empty();
+  if (sparse) {
+    for (size_t i = 0; i < counts.size(); ++i) *layout(copy).counts[i].value = counts[i];
+    State rows(given);
+    for (const StoredRows& stored : stored_rows(copy)) {
+      auto put = [&](const Rows<double>& given_rows, int64_t j) {
+        require(given_rows.all_finite(), "the state's " + stored.name + " are not finite");
+        if (j < stored.count) stored.put(given_rows, j);
+      };
+      int64_t n = rows.rows<double, double>(
+          stored.name, stored.count, std::max(x.capacity, x.set.budget), x.set.width, true,
+          [&](int64_t j, std::vector<double>&) { return stored.row(j); }, put);
+      require(n >= stored.count, "the state has too few " + stored.name);
+    }
+  }
+  if (sparse) {
+    for (int k = 0; k < MemoryKind::count; ++k) x.memories[k].landmarks = std::move(copy.memories[k].landmarks);
+    x.window.points = std::move(copy.window.points);
+    x.kept_sparse = std::move(copy.kept_sparse);
+  }
   for (size_t i = 0; i < arrays.size(); ++i) all.arrays[i].write(arrays[i].data());
   for (size_t i = 0; i < numbers.size(); ++i) *all.numbers[i].value = numbers[i];
   for (size_t i = 0; i < counts.size(); ++i) *all.counts[i].value = counts[i];
@@ -247,7 +275,7 @@ template <class T> static void bind_as(nb::module_& m) {
              double gamma, Matrix<double> whitening) {
             auto guard = b.locked();
             size_t width = size_t(b.model.set.width), n = size_t(points.rows.n);
-            require(centre.shape(0) == width && scale.shape(0) == width && !points.rows.sparse() && size_t(points.rows.width) == width &&
+            require(centre.shape(0) == width && scale.shape(0) == width && size_t(points.rows.width) == width &&
                         n <= size_t(b.model.set.budget) && whitening.shape(0) == n && whitening.shape(1) == n,
                     "arrays of the wrong shape");
             b.model.build(memory_of(memory), centre.data(), scale.data(), varying, points.rows, gamma, whitening.data());

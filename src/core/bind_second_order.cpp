@@ -7,7 +7,7 @@ namespace KS_MODULE {
 
 template <class T> static int64_t describe(State& s, Store<T>& store) {
   if (s.reads()) store.points.count = 0;
-  return s.points<T>("points", store.points.panel, store.count(), store.limit, [&](const Rows<T>& rows, int64_t j) { store.add(rows, j); });
+  return s.points<T>("points", store.points, store.count(), store.limit, [&](const Rows<T>& rows, int64_t j) { store.add(rows, j); });
 }
 
 // A factor in the state: NAME (packed rows of L), NAME_slots, NAME_scales.

@@ -6,7 +6,8 @@ KS_GLUE_BEGIN
 namespace KS_MODULE {
 
 template <class T> static void describe(State& s, Selection<T>& e) {
-  int64_t n = describe_expansion<T>(s, e, e.each_feature() ? e.raw : e.points.panel, [&](const Rows<T>& rows, int64_t j) {
+  auto shown = [&](int64_t j, std::vector<T>& dense) { return e.each_feature() ? e.raw.row(j, dense) : e.points.row(j, dense); };
+  int64_t n = describe_expansion<T>(s, e, shown, [&](const Rows<T>& rows, int64_t j) {
     e.place(j, rows, j);
     if (e.each_feature()) e.raw.put(j, rows, j);
   });
@@ -39,12 +40,12 @@ template <class T> static void describe(State& s, Lottery<T>& l) {
       e.set.budget = l.set.budget;
       for (auto& w : e.weights) w.clear();
     }
-    fits(s.length("points", n) == n);
-    s.points<T>("points", l.candidates[0].points.panel, 0, n,
-                [&](const Rows<T>& rows, int64_t j) { owner(j).place(slots[size_t(j)], rows, j); });
-  } else {
-    s.write<T>("points", n, l.set.width, [&](int64_t j, int64_t d) { return owner(j).points.panel.at(slots[size_t(j)], d); });
   }
+  int64_t found = s.rows<T, T>(
+      "points", n, n, l.set.width, l.candidates[0].points.sparse,
+      [&](int64_t j, std::vector<T>& dense) { return owner(j).points.row(slots[size_t(j)], dense); },
+      [&](const Rows<T>& rows, int64_t j) { owner(j).place(slots[size_t(j)], rows, j); });
+  fits(found == n);
   s.grid<T>("weights", n, l.set.outputs, [&](int64_t j, int64_t c) -> T& { return owner(j).weights[size_t(c)][size_t(slots[size_t(j)])]; });
   s.line("losses", l.losses.data(), N);
   uint64_t random[2] = {l.random.state, uint64_t(l.rounds)};

@@ -126,7 +126,7 @@ template <class T> class Expansion {
     points.put(slot, rows, i);
     for (auto& w : weights) w[size_t(slot)] = 0;
     born[size_t(slot)] = clock++;
-    if (rows.sparse() || points.kernel.callback) return;
+    if (alone(rows)) return;
     with_form(points.kernel.form(), [&](auto form) { patch<form.value>(slot, rows, i); });
   }
 
@@ -166,9 +166,7 @@ template <class T> class Expansion {
 
   // Kernel values of a stored point against all stored points.
   const T* stored_row(int64_t slot) {
-    row_.resize(size_t(set.width));
-    for (int64_t d = 0; d < set.width; ++d) row_[size_t(d)] = points.panel.at(slot, d);
-    Rows<T> one{1, set.width, row_.data()};
+    Rows<T> one = points.row(slot, row_);
     reserve(stored_, points.slots());
     points.measure(one, 0, 1, points.tiles(), stored_.data(), points.slots());
     points.values(stored_.data(), stored_.data(), points.tiles());
@@ -187,12 +185,14 @@ template <class T> class Expansion {
     if (int64_t(a.size()) < n) a = Array<T>(size_t(n));
   }
 
+  // Whether rows are measured one at a time.
+  bool alone(const Rows<T>& rows) const { return rows.sparse() || points.sparse || points.kernel.callback; }
+
   const T* kernel_row(const Rows<T>& rows, int64_t i, int64_t end) {
     int64_t stride = points.slots();
     if (i >= block_end_) {
-      bool alone = rows.sparse() || points.kernel.callback;
       block_start_ = i;
-      block_end_ = alone ? i + 1 : std::min(end, i + kBlock);
+      block_end_ = alone(rows) ? i + 1 : std::min(end, i + kBlock);
       reserve(measures_, kBlock * stride);
       reserve(values_, stride);
       points.measure(rows, i, block_end_ - i, points.tiles(), measures_.data(), stride);

@@ -6,10 +6,10 @@
 KS_GLUE_BEGIN
 namespace KS_MODULE {
 
-// `shown` holds the points as the state has them; put(rows, j) stores point j.
-template <class T, class Put> int64_t describe_expansion(State& s, Expansion<T>& e, const Panel<T>& shown, Put put) {
+// shown(j, dense) is point j as the state has it; put(rows, j) stores it.
+template <class T, class Shown, class Put> int64_t describe_expansion(State& s, Expansion<T>& e, Shown shown, Put put) {
   if (s.reads()) e.points.count = 0;
-  int64_t n = s.points<T>("points", shown, e.points.count, e.set.budget, put);
+  int64_t n = s.rows<T, T>("points", e.points.count, e.set.budget, e.set.width, e.points.sparse, shown, put);
   s.weights("weights", e.weights, n);
   s.line("born", e.born.data(), n);
   for (int64_t j = 0; j < n; ++j) counted(e.born[size_t(j)]);
@@ -28,7 +28,8 @@ template <class T, class Put> int64_t describe_expansion(State& s, Expansion<T>&
 }
 
 template <class T> void describe(State& s, Expansion<T>& e) {
-  describe_expansion(s, e, e.points.panel, [&](const Rows<T>& rows, int64_t j) { e.place(j, rows, j); });
+  auto shown = [&](int64_t j, std::vector<T>& dense) { return e.points.row(j, dense); };
+  describe_expansion(s, e, shown, [&](const Rows<T>& rows, int64_t j) { e.place(j, rows, j); });
 }
 
 }  // namespace KS_MODULE

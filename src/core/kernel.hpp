@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "panel.hpp"
+#include "postings.hpp"
 
 namespace KS_MODULE {
 
@@ -136,24 +137,43 @@ template <class T> struct Kernel {
 template <class T> class Points {
  public:
   Kernel<T> kernel;
-  Panel<T> panel;
+  Panel<T> panel;                           // the points of rows up to kWidestDense features
+  Postings<T> postings;                     // those of wider ones
+  bool sparse = false;                      // which of the two
   Array<T> diagonal;                        // k(x_j, x_j)
   Array<T> gammas;                          // one scale a slot in place of the kernel's (radial kernels only), or empty
   int64_t count = 0;
 
   Points() = default;
-  Points(Kernel<T> k, int64_t width, int64_t capacity)
-      : kernel(std::move(k)), panel(width, capacity), diagonal(panel.slots()), norms_(panel.slots()) {
-    if (kernel.callback) flat_ = Array<T>(size_t(panel.slots() * width));
+  Points(Kernel<T> k, int64_t width, int64_t capacity, bool may_be_sparse = true)
+      : kernel(std::move(k)),
+        panel(0, capacity),
+        sparse(may_be_sparse && width > kWidestDense && !kernel.callback),
+        diagonal(panel.slots()),
+        norms_(panel.slots()) {
+    if (sparse)
+      postings = Postings<T>(width, panel.slots());
+    else
+      panel = Panel<T>(width, capacity);
+    if (kernel.callback) flat_ = Array<T>(size_t(slots() * width));
   }
 
   int64_t tiles() const { return (count + kLine<T> - 1) / kLine<T>; }
   int64_t slots() const { return panel.slots(); }
-  size_t nbytes() const { return panel.nbytes() + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes() + gammas.nbytes(); }
+  int64_t width() const { return sparse ? postings.width() : panel.width(); }
+  size_t nbytes() const {
+    return panel.nbytes() + (sparse ? postings.nbytes() : 0) + diagonal.nbytes() + norms_.nbytes() + flat_.nbytes() + gammas.nbytes();
+  }
+
+  // The point of a slot as a row; `dense` is where its numbers are put if it is a dense one.
+  Rows<T> row(int64_t slot, std::vector<T>& dense) const { return sparse ? postings.row(slot) : panel.row(slot, dense); }
 
   void put(int64_t slot, const Rows<T>& rows, int64_t i) {
     T diagonal_value = self(rows, i);         // first: a callable kernel may raise, and then nothing has changed
-    panel.put(slot, rows, i);
+    if (sparse)
+      postings.put(slot, rows, i);
+    else
+      panel.put(slot, rows, i);
     norms_[slot] = norm(slot, rows, i);
     diagonal[slot] = diagonal_value;
     if (kernel.callback)
@@ -163,6 +183,7 @@ template <class T> class Points {
 
   void grow(int64_t capacity) {
     panel.grow(capacity);
+    if (sparse) postings.grow(panel.slots());
     auto extend = [](Array<T>& a, size_t n) {
       Array<T> b(n);
       if (a.size()) std::memcpy(b.data(), a.data(), a.nbytes());
@@ -204,10 +225,10 @@ template <class T> class Points {
   void measure(const Rows<T>& rows, int64_t i, int64_t n, int64_t tiles, T* out, int64_t stride) const {
     if (kernel.callback) {
       for (int64_t r = 0; r < n; ++r) call(rows, i + r, out + r * stride);
-    } else if (!rows.sparse()) {
+    } else if (!rows.sparse() && !sparse) {
       with_form(kernel.form(), [&](auto form) { panel.template dense<form.value>(rows, i, n, tiles, out, stride); });
     } else {
-      for (int64_t r = 0; r < n; ++r) sparse(rows, i + r, tiles, out + r * stride);
+      for (int64_t r = 0; r < n; ++r) measure_sparse(rows, i + r, tiles, out + r * stride);
     }
     if (kernel.kind != Kernel<T>::spectrum) return;
     for (int64_t r = 0; r < n; ++r) {
@@ -244,7 +265,7 @@ template <class T> class Points {
     if (kernel.callback) {
       std::vector<T> x = flat(rows, i);
       T value = 0;
-      kernel.callback(x.data(), panel.width(), x.data(), 1, &value);
+      kernel.callback(x.data(), width(), x.data(), 1, &value);
       return value;
     }
     if (kernel.unit_diagonal()) return T(1);
@@ -271,6 +292,7 @@ template <class T> class Points {
 
   // |x_j|^2 by lines, so that it is the same to the bit whether the point came as a dense row, a sparse one, or from a state.
   T square(int64_t slot) const {
+    if (sparse) return postings.row(slot).square(0);
     Line<T> sum = Line<T>::zero();
     for (int64_t d = 0; d < panel.width(); ++d) {
       Line<T> line = Line<T>::at(panel.line(slot / kLine<T>, d));
@@ -292,9 +314,16 @@ template <class T> class Points {
     return has_norm(kernel.form()) ? sum_of_sizes(rows, i) : T(0);
   }
 
-  void sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
+  void measure_sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
     Form shape = kernel.form() == Form::square_distance ? Form::product : kernel.form();
-    with_form(shape, [&](auto form) { panel.template sparse<form.value>(rows, i, tiles, out); });
+    with_form(shape, [&](auto form) {
+      if (!sparse) return panel.template sparse<form.value>(rows, i, tiles, out);
+      bool norm = has_norm(form.value);        // where the point is 0 such a term is |x|
+      std::fill_n(out, tiles * kLine<T>, norm ? sum_of_sizes(rows, i) : T(0));
+      postings.each(rows, i, [&](int32_t slot, T x, T p) {
+        if (slot < tiles * kLine<T>) out[slot] += term<form.value>(x, p, T(0)) - (norm ? std::abs(p) + std::abs(x) : T(0));
+      });
+    });
     if (has_norm(shape)) {
       for (int64_t j = 0; j < tiles * kLine<T>; ++j) out[j] += norms_[j];
     } else if (kernel.form() == Form::square_distance) {
@@ -307,7 +336,7 @@ template <class T> class Points {
   }
 
   std::vector<T> flat(const Rows<T>& rows, int64_t i) const {
-    std::vector<T> x(size_t(panel.width()), T(0));
+    std::vector<T> x(size_t(width()), T(0));
     rows.each(i, [&](int64_t d, T v) { x[size_t(d)] = v; });
     return x;
   }
@@ -315,7 +344,7 @@ template <class T> class Points {
   void call(const Rows<T>& rows, int64_t i, T* out) const {
     if (count == 0) return;
     std::vector<T> x = flat(rows, i);
-    kernel.callback(x.data(), panel.width(), flat_.data(), count, out);
+    kernel.callback(x.data(), width(), flat_.data(), count, out);
   }
 
   Array<T> norms_;                          // |x_j|^2 or |x_j|_1, for sparse rows and cosines

@@ -62,7 +62,7 @@ class Memory {
   // After centre or scale changed.
   void settle() {
     moved_.clear();
-    for (size_t d = 0; d < size_t(landmarks.panel.width()); ++d)
+    for (size_t d = 0; d < size_t(landmarks.width()); ++d)
       if ((zero[d] = soft_clip(-centre[d] * scale[d])) != 0) moved_.push_back(int64_t(d));
   }
 

@@ -50,6 +50,7 @@ template <class T> class Mixture {
   Aggregate aggregate, local_aggregate;
   Local local;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
+  std::vector<SparseRow<double>> kept_sparse;  // its rows, if they are wider than kWidestDense
   Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
   double weight_sum = 0, weight_squares = 0;   // of the last rows' weights, see `relative`
@@ -79,7 +80,10 @@ template <class T> class Mixture {
     extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = slots() + extra;
     capacity = capacity_;
-    kept_rows = Array<double>(size_t(capacity * set.width));
+    if (set.width > kWidestDense)
+      kept_sparse.resize(size_t(capacity));
+    else
+      kept_rows = Array<double>(size_t(capacity * set.width));
     kept_targets = Array<double>(size_t(capacity));
     kept_weights = Array<double>(size_t(capacity));
     if (local.capacity) kept_residuals = Array<double>(size_t(capacity * set.outputs));
@@ -145,6 +149,7 @@ template <class T> class Mixture {
     size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
                    kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes();
     for (const Memory& memory : memories) total += memory.nbytes();
+    for (const SparseRow<double>& row : kept_sparse) total += row.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
     return total;
@@ -319,11 +324,18 @@ template <class T> class Mixture {
     relevance_due = false;
   }
 
+  // Row of a slot of the ring.
+  Rows<double> kept_row(int64_t slot) const {
+    if (!kept_sparse.empty()) return kept_sparse[size_t(slot)].row(set.width);
+    return {1, set.width, kept_rows.data() + slot * set.width};
+  }
+
   void place_landmarks() {
     const Points<double>& landmarks = memories[MemoryKind::lasting].landmarks;
     std::vector<double> dense(size_t(std::max<int64_t>(1, landmarks.count * set.width)));
+    std::vector<double> one;
     for (int64_t j = 0; j < landmarks.count; ++j)
-      for (int64_t d = 0; d < set.width; ++d) dense[size_t(j * set.width + d)] = landmarks.panel.at(j, d);
+      landmarks.row(j, one).each(0, [&](int64_t d, double v) { dense[size_t(j * set.width + d)] = v; });
     Rows<double> points;
     points.n = landmarks.count;
     points.width = set.width;
@@ -512,9 +524,13 @@ template <class T> class Mixture {
 
   void keep(const Rows<T>& rows, int64_t i, double y, double weight) {
     int64_t slot = learnt++ % capacity;
-    double* to = kept_rows.data() + slot * set.width;
-    if (rows.sparse()) std::fill_n(to, set.width, 0.0);
-    rows.each(i, [&](int64_t d, T v) { to[d] = double(v); });
+    if (!kept_sparse.empty()) {
+      kept_sparse[size_t(slot)].assign(rows, i);
+    } else {
+      double* to = kept_rows.data() + slot * set.width;
+      if (rows.sparse()) std::fill_n(to, set.width, 0.0);
+      rows.each(i, [&](int64_t d, T v) { to[d] = double(v); });
+    }
     kept_targets[size_t(slot)] = y;
     kept_weights[size_t(slot)] = weight;
   }

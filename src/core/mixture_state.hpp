@@ -1,6 +1,7 @@
 // The state of a NewtonMixture by name: every array and every number, where it stands and what it may be. What changes a
 // model's shape (more features, more classes) is here too, because it moves arrays from one layout to another.
 #pragma once
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -51,8 +52,17 @@ struct StateArray {
   }
   // Entries that both have.
   void copy_corner(const StateArray& from) const {
-    for (size_t i = 0; i < std::min(rows.n, from.rows.n); ++i)
-      for (size_t j = 0; j < std::min(columns.n, from.columns.n); ++j) at(i, j) = from.at(i, j);
+    size_t n = std::min(columns.n, from.columns.n);
+    std::vector<int64_t> to_offset(n), from_offset(n);
+    for (size_t j = 0; j < n; ++j) {
+      to_offset[j] = columns.offset(j);
+      from_offset[j] = from.columns.offset(j);
+    }
+    for (size_t i = 0; i < std::min(rows.n, from.rows.n); ++i) {
+      double* to = data + rows.offset(i);
+      const double* old = from.data + from.rows.offset(i);
+      for (size_t j = 0; j < n; ++j) to[to_offset[j]] = old[from_offset[j]];
+    }
   }
 
  private:
@@ -106,7 +116,7 @@ template <class T> Layout layout(Mixture<T>& x) {
     std::string name = kMemories[k];
     vector(name + "_centre", memory.centre, width);
     vector(name + "_scale", memory.scale, width);
-    panel(name + "_landmarks", memory.landmarks.panel, {budget}, {width});
+    if (!memory.landmarks.sparse) panel(name + "_landmarks", memory.landmarks.panel, {budget}, {width});
     panel(name + "_whitening", memory.whitening, {budget}, {budget});
     all.numbers.push_back({name + "_gamma", &memory.landmarks.kernel.gamma, positive, most});
     all.numbers.push_back({name + "_varying", &memory.varying, 1, most});
@@ -147,7 +157,7 @@ template <class T> Layout layout(Mixture<T>& x) {
   Window& window = x.window;
   size_t size = size_t(window.size);
   int64_t slots = window.points.slots();
-  panel("window_points", window.points.panel, {size}, {width});
+  if (!window.points.sparse) panel("window_points", window.points.panel, {size}, {width});
   matrix("window_kernel", window.kernel.data(), {size, slots}, {size});
   matrix("window_inverse", window.inverse.data(), {size, slots}, {size});
   matrix("window_targets", window.targets.data(), {size}, {outputs, slots}, StateArray::sides);
@@ -172,7 +182,7 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("first_errors", x.aggregate.first_errors, x.aggregate.first_errors.size());
   all.numbers.push_back({"outliers", &x.aggregate.outliers, -1, 1});
 
-  matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
+  if (x.kept_sparse.empty()) matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);
   vector("kept_weights", x.kept_weights, size_t(x.capacity), StateArray::ring);
   if (x.local.capacity) {                      // the rows of the local memory, whose number changes, are not among these arrays
@@ -188,6 +198,42 @@ template <class T> Layout layout(Mixture<T>& x) {
   all.numbers.push_back({"target_centre", &x.target_centre, -most, most});
   all.numbers.push_back({"target_spread", &x.target_spread, positive, most});
   return all;
+}
+
+// The stored rows of wide models are not among the arrays. How many each of the three stores has, its row j, and how it is put back.
+struct StoredRows {
+  std::string name;
+  int64_t count;
+  std::function<Rows<double>(int64_t)> row;
+  std::function<void(const Rows<double>&, int64_t)> put;
+};
+
+template <class T> std::vector<StoredRows> stored_rows(Mixture<T>& x) {
+  std::vector<StoredRows> all;
+  auto points = [&](const std::string& name, Points<double>& p) {
+    if (p.sparse)
+      all.push_back(
+          {name, p.count, [&](int64_t j) { return p.postings.row(j); }, [&](const Rows<double>& rows, int64_t j) { p.put(j, rows, j); }});
+  };
+  for (int k = 0; k < MemoryKind::count; ++k) points(std::string(kMemories[k]) + "_landmarks", x.memories[k].landmarks);
+  points("window_points", x.window.points);
+  if (!x.kept_sparse.empty())
+    all.push_back({"kept_rows", x.capacity, [&](int64_t j) { return x.kept_row(j); },
+                   [&](const Rows<double>& rows, int64_t j) { x.kept_sparse[size_t(j)].assign(rows, j); }});
+  return all;
+}
+
+// The stored rows of a model that has none, from one of other classes or of fewer features, which may be dense.
+template <class T> void copy_stored(Mixture<T>& to, Mixture<T>& from) {
+  auto points = [](Points<double>& into, const Points<double>& old) {
+    std::vector<double> dense;
+    for (int64_t j = 0; into.sparse && j < std::min(old.count, into.slots()); ++j) into.put(j, old.row(j, dense), 0);
+  };
+  for (int k = 0; k < MemoryKind::count; ++k) points(to.memories[k].landmarks, from.memories[k].landmarks);
+  points(to.window.points, from.window.points);
+  if (to.kept_sparse.empty()) return;
+  for (int64_t i = std::max<int64_t>(0, from.learnt - std::min(from.capacity, to.capacity)); i < from.learnt; ++i)
+    to.kept_sparse[size_t(i % to.capacity)].assign(from.kept_row(i % from.capacity), 0);
 }
 
 // After the state was written: what follows from it.
@@ -230,6 +276,7 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
     const StateArray* old = source.find(array.name);
     if (old && array.role != StateArray::ring) array.copy_corner(*old);
   }
+  copy_stored(to, from);
   int64_t n = std::min({from.learnt, from.capacity, to.capacity});
   for (const StateArray& array : target.arrays)
     if (array.role == StateArray::ring) {
@@ -258,6 +305,10 @@ template <class T>
 void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
   auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
+  std::vector<std::vector<int64_t>> parts(static_cast<size_t>(after));  // the old outputs that each new one is made of
+  for (int64_t k = 0; k < before; ++k)
+    for (int64_t c = 0; c < after; ++c)
+      if (share(k, c) != 0) parts[size_t(c)].push_back(k);
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
   if (before == 1 && after == 1) {
     moved = share(0, 0) > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
@@ -275,7 +326,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
       for (size_t i = 0; i < old->rows.n; ++i)
         for (int64_t c = 0; c < after; ++c) {
           double sum = 0;
-          for (int64_t k = 0; k < before; ++k) {   // least squares: the two sides are -1 and +1
+          for (int64_t k : parts[size_t(c)]) {   // least squares: the two sides are -1 and +1
             double s = share(k, c);
             sum += old->at(i, size_t(k)) * (least_squares ? (s > 0) - (s < 0) : s);
           }
@@ -288,9 +339,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
     }
     if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
     for (int64_t c = 0; c < after; ++c) {
-      bool seen = false;
-      for (int64_t k = 0; k < before; ++k) seen |= share(k, c) != 0;
-      if (seen) continue;
+      if (!parts[size_t(c)].empty()) continue;
       bool weights = array.role == StateArray::scores;
       for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
         array.at(i, size_t(c)) = -1;
@@ -298,12 +347,13 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
   }
   if (from.labels.last >= 0) to.labels.last = moved[size_t(from.labels.last)];
   std::copy_n(targets, to.capacity, to.kept_targets.data());
+  copy_stored(to, from);
   settle(to);
   if (!to.local.capacity) return;
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
     for (int64_t c = 0; c < after; ++c) {
       mine[c] = 0;
-      for (int64_t k = 0; k < before; ++k) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
+      for (int64_t k : parts[size_t(c)]) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
     }
   };
   for (int64_t i = 0; i < to.capacity; ++i) turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);

@@ -5,6 +5,7 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "rows.hpp"
 #include "simd.hpp"
@@ -61,6 +62,13 @@ template <class T> class Panel {
   }
 
   void clear() { data_.clear(); }
+
+  // The point of a slot as a dense row, in `to`.
+  Rows<T> row(int64_t slot, std::vector<T>& to) const {
+    to.resize(size_t(std::max<int64_t>(1, width_)));
+    for (int64_t d = 0; d < width_; ++d) to[size_t(d)] = at(slot, d);
+    return {1, width_, to.data()};
+  }
 
   void grow(int64_t capacity) {
     Panel bigger(width_, capacity);

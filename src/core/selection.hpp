@@ -41,6 +41,7 @@ template <class T> class Selection : public Expansion<T> {
     points.kernel.gamma = 1;
     if (each_point) points.gammas = Array<T>(size_t(points.slots()));
     if (each_feature_) {
+      points = Points<T>(points.kernel, set.width, points.slots(), false);  // rescaled column by column: dense
       raw = Panel<T>(set.width, set.budget);
       along_ = Array<T>(size_t(set.width) * kLine<T>);
     }
@@ -197,11 +198,13 @@ template <class T> class Selection : public Expansion<T> {
   // delta = |k(x, .) - sum_a alpha_a k(x_a, .)|^2 at its least, over the sampled points; in double whatever T is.
   double residual(const Rows<T>& rows, int64_t i, double self) {
     size_t n = sampled_.size(), lines = (size_t(set.width) + kLine<double> - 1) / kLine<double>, stride = lines * kLine<double>;
-    const Panel<T>& from = each_feature_ ? raw : points.panel;
     near_.assign((n + 1) * stride, 0.0);       // the sampled points, then x, scaled
     auto scale = [&](int64_t d) { return each_feature_ ? roots_[size_t(d)] : roots_[0]; };
-    for (size_t a = 0; a < n; ++a)
-      for (int64_t d = 0; d < set.width; ++d) near_[a * stride + size_t(d)] = double(from.at(sampled_[a], d)) * scale(d);
+    std::vector<T> dense;
+    for (size_t a = 0; a < n; ++a) {
+      Rows<T> point = each_feature_ ? raw.row(sampled_[a], dense) : points.row(sampled_[a], dense);
+      point.each(0, [&](int64_t d, T v) { near_[a * stride + size_t(d)] = double(v) * scale(d); });
+    }
     rows.each(i, [&](int64_t d, T v) { near_[n * stride + size_t(d)] = double(v) * scale(d); });
     const Kernel<T>& by = points.kernel;
     Kernel<double> other{typename Kernel<double>::Kind(by.kind), 1, double(by.offset), by.degree, {}};

@@ -84,19 +84,60 @@ class State {
   }
   // Points, written as rows; when read, put(rows, j) stores each. Returns how many there are, at most `most`.
   template <class T, class P, class Put>
-  int64_t points(const std::string& name, const Panel<P>& panel, int64_t count, int64_t most, Put put) {
+  int64_t points(const std::string& name, const Points<P>& from, int64_t count, int64_t most, Put put) {
+    return rows<T, P>(
+        name, count, most, from.width(), from.sparse, [&](int64_t j, std::vector<P>& dense) { return from.row(j, dense); }, put);
+  }
+  // The same of any rows: shown(j, dense) is row j, whose numbers may be put into `dense`. Sparse ones are written as three arrays;
+  // what is read may have been written either way.
+  template <class T, class P, class Shown, class Put>
+  int64_t rows(const std::string& name, int64_t count, int64_t most, int64_t width, bool sparse, Shown shown, Put put) {
     if (reads_) {
-      auto from = get<Matrix<T>>(name);
-      Rows<T> rows = rows_of(from);
-      fits(rows.n <= most && rows.width == panel.width());
-      for (int64_t j = 0; j < rows.n; ++j) put(rows, j);
-      return rows.n;
+      if (has(name)) {
+        auto from = get<Matrix<T>>(name);
+        return read_rows(rows_of(from), most, width, put);
+      }
+      auto values = get<Vector<T>>(name + "_values");
+      auto columns = get<Vector<int32_t>>(name + "_columns");
+      auto starts = get<Vector<int64_t>>(name + "_starts");
+      auto held = HeldRows<T>::csr(values, columns, starts, width);
+      return read_rows(held.rows, most, width, put);
     }
-    write<T>(name, count, panel.width(), [&](int64_t j, int64_t d) { return panel.at(j, d); });
+    std::vector<P> dense;
+    if (!sparse) {
+      T* to;
+      arrays[name.c_str()] = make<T>({size_t(count), size_t(width)}, &to);
+      for (int64_t j = 0; j < count; ++j) shown(j, dense).each(0, [&](int64_t, P v) { *to++ = T(v); });
+      return count;
+    }
+    size_t entries = 0;
+    for (int64_t j = 0; j < count; ++j) shown(j, dense).each(0, [&](int64_t, P) { ++entries; });
+    T* values;
+    int32_t* columns;
+    int64_t* starts;
+    arrays[(name + "_values").c_str()] = make<T>({entries}, &values);
+    arrays[(name + "_columns").c_str()] = make<int32_t>({entries}, &columns);
+    arrays[(name + "_starts").c_str()] = make<int64_t>({size_t(count) + 1}, &starts);
+    int64_t at = 0;
+    *starts++ = 0;
+    for (int64_t j = 0; j < count; ++j) {
+      shown(j, dense).each(0, [&](int64_t d, P v) {
+        *values++ = T(v);
+        *columns++ = int32_t(d);
+        ++at;
+      });
+      *starts++ = at;
+    }
     return count;
   }
 
  private:
+  template <class T, class Put> static int64_t read_rows(const Rows<T>& rows, int64_t most, int64_t width, Put put) {
+    fits(rows.n <= most && rows.width == width);
+    for (int64_t j = 0; j < rows.n; ++j) put(rows, j);
+    return rows.n;
+  }
+
   bool reads_ = false;
   size_t used_ = 0;
 };

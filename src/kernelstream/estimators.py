@@ -772,7 +772,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
                 self._start(rows, outputs_of(len(known)), regression=False)
                 self.classes_, self._open = known, is_open
             else:
-                transaction.keep(self.learner_, None if first_rows else rows.n)
+                reshaped = bool(first_rows) and first_rows[0][0] == 0 and len(known) > 0
+                transaction.keep(self.learner_, None if first_rows else rows.n, reshaped=reshaped)
             weights = self._class_weighted(labels, weights, stream=True)
             rows = self._rows_to_learn(rows, weights)
             return self._run_with_new_classes(rows, labels, weights, first_rows)

@@ -31,7 +31,7 @@ from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.estimators import default_learner, started_copy
 from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
-from kernelstream.rows import as_rows
+from kernelstream.rows import WIDEST_DENSE, as_rows
 from kernelstream.transaction import Transaction
 
 try:
@@ -47,6 +47,9 @@ __all__ = ["Classifier", "Regressor"]
 Array = NDArray[Any]
 Row = Mapping[Hashable, Any]
 Columns = dict[Hashable, int]
+
+#: How many more features a learner that has to grow gets than half of what it had.
+SPARE = 16
 
 
 class _RiverModel(base.Estimator):
@@ -73,46 +76,64 @@ class _RiverModel(base.Estimator):
         """A dict as a row, and the columns needed to hold it."""
         columns = self._columns
         try:
-            return _dict_row(x, columns), columns
+            return _dict_row(x, columns, self._width_for(columns)), columns
         except KeyError:  # rare: cheaper than to ask each time
             columns = self._seen(x)
-            return _dict_row(x, columns), columns
+            return _dict_row(x, columns, self._width_for(columns)), columns
+
+    def _width_for(self, columns: Columns) -> int:
+        """How many features the learner has, or is to have: more than are known, so that it rarely has to grow."""
+        width = self._learner.width if self._learner else 0
+        if len(columns) <= width or not width:
+            return max(width, len(columns))
+        return max(len(columns), width + width // 2) + SPARE
 
     def _rows(self, X: pd.DataFrame) -> tuple[Any, Columns]:
         """A frame as rows, and the columns needed to hold it."""
         if not X.columns.is_unique:
             raise ValueError(f"X has two columns of one name: {X.columns[X.columns.duplicated()][0]!r}")
         columns = self._seen(X.columns)
-        values = np.zeros((len(X), len(columns)))
+        values = np.zeros((len(X), self._width_for(columns)))
         values[:, [columns[feature] for feature in X.columns]] = _frame_values(X)
         return as_rows(values), columns
 
     def _grown(
-        self, columns: Columns, transaction: Transaction, rows: int | None, *, regression: bool
+        self,
+        columns: Columns,
+        transaction: Transaction,
+        rows: int | None,
+        *,
+        regression: bool,
+        reshaped: bool = False,
     ) -> Learner:
-        """The learner, ready to learn rows with these columns; ``rows``: how many, None if classes are to be admitted."""
+        """The learner, ready to learn rows with these columns; ``rows``: how many, None if classes are to be admitted.
+
+        ``reshaped``: a class is admitted before the first row.
+        """
         if self._learner is None:
             self._learner = started_copy(self.learner, len(columns), 1, regression=regression)
-        elif len(columns) > len(self._columns):
-            transaction.keep(self._learner)
-            self._learner.widen(len(columns))
         else:
-            transaction.keep(self._learner, rows)
+            width = self._width_for(columns)
+            transaction.keep(self._learner, rows, reshaped=reshaped or width > self._learner.width)
+            if width > self._learner.width:
+                self._learner.widen(width)
         self._columns = columns
         return self._learner
 
     def _score(self, rows: Any, columns: Columns) -> Array:
         """Scores of rows. If they have new features a wider copy makes them: a prediction changes nothing."""
         assert self._learner is not None
-        learner = self._learner
-        if len(columns) > len(self._columns):
-            learner = copy.deepcopy(learner)
-            learner.widen(len(columns))
+        learner, width = self._learner, self._width_for(columns)
+        if width > learner.width:
+            wider = object.__new__(type(learner))
+            wider.__dict__.update(learner.__dict__)
+            wider.widen(width)  # makes new arrays
+            return wider.score(rows)
         return learner.score(rows)
 
     def _score_one(self, x: Row) -> Array:
         try:
-            return self._score(_dict_row(x, self._columns), self._columns)
+            return self._score(_dict_row(x, self._columns, self._width_for(self._columns)), self._columns)
         except KeyError:  # a new feature that is 0 changes no score
             known = self._columns
             needed = {name: value for name, value in x.items() if name in known or not _is_zero(value)}
@@ -294,7 +315,9 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         if first_rows:
             _check_labels(first_rows, self._labels)
         with Transaction(self) as transaction:
-            learner = self._grown(columns, transaction, None if first_rows else rows.n, regression=False)
+            reshaped = bool(self._labels) and 0 in first_rows.values()
+            n = None if first_rows else rows.n
+            learner = self._grown(columns, transaction, n, regression=False, reshaped=reshaped)
             if isinstance(self.class_weight, str):
                 weights, self._class_counts = balanced_weights(
                     self._class_counts, labels, weights, stream=True
@@ -347,20 +370,23 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         yield {"learner": BOGD(budget=20)}
 
 
-def _dict_row(x: Row, columns: Columns) -> Any:
-    """A dict as a row; ``KeyError`` if a feature has no column."""
-    values: list[Any] = [0.0] * len(columns)
-    for feature, value in x.items():
-        values[columns[feature]] = value
+def _dict_row(x: Row, columns: Columns, width: int) -> Any:
+    """A dict as a row of so many features; ``KeyError`` if a feature has no column."""
+    places = [columns[feature] for feature in x]
     try:
-        array = np.array([values])
+        values = np.array(list(x.values()))
     except ValueError:  # a value is itself a sequence
-        array = np.empty(0, object)
-    if array.dtype.kind not in "fiub" or array.ndim != 2:
-        for feature, value in x.items():
-            values[columns[feature]] = _number(value, f"feature {feature!r}", of_row=True)
-        array = np.array([values])
-    rows = core.Rows64.dense(array if array.dtype == np.float64 else array.astype(np.float64))
+        values = np.empty(0, object)
+    if values.dtype.kind not in "fiub" or values.ndim != 1:
+        values = np.array([_number(v, f"feature {f!r}", of_row=True) for f, v in x.items()], np.float64)
+    if width > WIDEST_DENSE:
+        order = np.argsort(places)
+        at, starts = np.array(places, np.int32)[order], np.array([0, len(order)])
+        rows = core.Rows64.csr(values.astype(np.float64)[order], at, starts, width)
+    else:
+        array = np.zeros((1, width))
+        array[0, places] = values
+        rows = core.Rows64.dense(array)
     if rows.first_not_finite() is not None:
         for feature, value in x.items():
             _number(value, f"feature {feature!r}", of_row=True)

@@ -10,7 +10,18 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream._core import core
 
-__all__ = ["as_arrays", "as_rows", "check_finite", "checked_rows"]
+__all__ = [
+    "WIDEST_DENSE",
+    "as_arrays",
+    "as_rows",
+    "check_finite",
+    "checked_rows",
+    "rows_of_state",
+    "state_of_rows",
+]
+
+#: Rows of more features are stored sparse, as in the core (``kWidestDense``).
+WIDEST_DENSE = 4096
 
 _ROWS: dict[Any, Any] = {np.dtype(np.float64): core.Rows64, np.dtype(np.float32): core.Rows32}
 
@@ -58,6 +69,35 @@ def as_arrays(rows: Any) -> Any:
     csr = scipy.sparse.csr_array((values, indices, starts), shape=(rows.n, rows.width), copy=False)
     csr.has_canonical_format = True  # `as_rows` has seen to it
     return csr
+
+
+def state_of_rows(name: str, rows: Any) -> dict[str, Any]:
+    """Rows that a learner stores, as arrays of its state: one for an array, three for a CSR matrix.
+
+    >>> sorted(state_of_rows("points", scipy.sparse.csr_array([[0.0, 2.0]])))
+    ['points_columns', 'points_starts', 'points_values']
+    """
+    if not scipy.sparse.issparse(rows):
+        return {name: np.array(rows, order="C")}
+    return {
+        f"{name}_values": np.array(rows.data),
+        f"{name}_columns": rows.indices.astype(np.int32),
+        f"{name}_starts": rows.indptr.astype(np.int64),
+    }
+
+
+def rows_of_state(name: str, state: dict[str, Any], width: int) -> Any:
+    """The array or CSR matrix that ``state_of_rows`` made arrays of; ``ValueError`` if they are none, ``KeyError`` without them.
+
+    >>> rows_of_state("points", state_of_rows("points", scipy.sparse.csr_array([[0.0, 2.0]])), 2).toarray().tolist()
+    [[0.0, 2.0]]
+    """
+    if name in state:
+        return state[name]
+    values, columns, starts = (state[f"{name}_{part}"] for part in ("values", "columns", "starts"))
+    if values.dtype not in _ROWS or columns.dtype != np.int32 or starts.dtype != np.int64:
+        raise ValueError(f"the state's rows {name} are of the wrong type")
+    return as_arrays(_ROWS[values.dtype].csr(values, columns, starts, width)).copy()
 
 
 def check_finite(rows: Any, name: str = "X") -> None:

@@ -36,9 +36,16 @@ class Transaction:
         self._owner = owner
         self._learner: Learner | None = None
 
-    def keep(self, learner: Learner, rows: int | None = None) -> None:
-        """Keep what the learner has learnt so far, unless it would undo the refusal of these rows by itself."""
-        if self._learner is None and (rows is None or rows > 1 or _calls_python(learner)):
+    def keep(self, learner: Learner, rows: int | None = None, *, reshaped: bool = False) -> None:
+        """Keep what the learner has learnt so far, unless it would undo the refusal of these rows by itself.
+
+        ``reshaped``: before it learns anything, its shape changes. That makes new arrays, so no copy of the old ones is needed.
+        """
+        if self._learner is not None:
+            return
+        if reshaped:
+            self._learner, self._snapshot = learner, dict(learner.__dict__)
+        elif rows is None or rows > 1 or _calls_python(learner):
             self._learner, self._snapshot = learner, learner.snapshot()
 
     def __enter__(self) -> Transaction:

@@ -347,7 +347,15 @@ class Learner(DefaultParts, ABC):
             if name in state:
                 columns = np.moveaxis(state[name], axis, -1)
                 if name in self.linear_arrays:
-                    mixed = columns @ mix.astype(columns.dtype)
+                    source = np.abs(mix).argmax(axis=0)
+                    if (
+                        np.count_nonzero(mix, axis=0) <= 1
+                    ).all():  # each old output goes to one place: no sums
+                        mixed = columns[..., source] * mix[source, np.arange(len(source))].astype(
+                            columns.dtype
+                        )
+                    else:
+                        mixed = columns @ mix.astype(columns.dtype)
                 else:
                     source = np.abs(mix).argmax(axis=0)
                     is_new = ~mix.any(axis=0)

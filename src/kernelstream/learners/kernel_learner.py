@@ -81,13 +81,17 @@ class KernelLearner(CoreLearner):
 
     def _settle_again(self, kept: WarmUp) -> None:
         """Set the kernel from the examples kept and learn them again."""
-        rows, targets, weights = (np.array(v) for v in (kept.rows, kept.targets, kept.weights))
+        rows, targets, weights = (
+            kept.stacked(self._width, self._dtype),
+            np.array(kept.targets),
+            np.array(kept.weights),
+        )
         settled, arrays = self._settled, self._core_arrays()
         with one_thread():
             self._settled = self._settle(rows, targets)
         self._build_core()
         try:
-            scores = np.zeros((len(rows), self._outputs))
+            scores = np.zeros((len(kept), self._outputs))
             self._run_core(as_rows(rows, self._dtype), targets, weights, scores, 0)
         except (
             CapacityError,
@@ -119,12 +123,12 @@ class KernelLearner(CoreLearner):
 
     def _load(self, arrays: State) -> None:
         is_open = self._is_open()
-        if ("kernel" in arrays) != is_open or (WarmUp.NAMES[0] in arrays and not is_open):
+        if ("kernel" in arrays) != is_open or ("warmup_targets" in arrays and not is_open):
             raise state_error()
         if "kernel" in arrays:
             self._settled = self._first_kernel().with_gamma(float(arrays["kernel"][0]))
             self._build_core()
-        if WarmUp.NAMES[0] in arrays:
+        if "warmup_targets" in arrays:
             self._warm_up = self._new_warm_up()
             self._warm_up.load(arrays, self._width, self._outputs)
         else:

@@ -41,6 +41,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
@@ -54,7 +55,7 @@ from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
-from kernelstream.rows import as_rows
+from kernelstream.rows import WIDEST_DENSE, as_rows, rows_of_state
 from kernelstream.validate import check_integer
 
 __all__ = ["NewtonMixture"]
@@ -63,8 +64,6 @@ Array = NDArray[Any]
 
 #: Rows of the window.
 WINDOW = 50
-#: Rows wider than this have no window: to store one would take longer than all the rest.
-WINDOW_WIDTH = 2**14
 #: How many numbers the rows kept, or a memory's landmarks, may take: of wider rows there are fewer, but no fewer than these.
 MAX_ENTRIES, MIN_LANDMARKS = 2**22, 8
 #: Bandwidths tried, as multiples of 1 / (median squared distance).
@@ -210,10 +209,10 @@ class NewtonMixture(CoreLearner):
     def _sizes(self, width: int) -> tuple[int, int, int]:
         """Landmarks of a memory, rows of the window, rows kept."""
         landmarks = self.budget
+        width = max(1, min(width, WIDEST_DENSE))  # wider rows are stored sparse
         while landmarks > MIN_LANDMARKS and landmarks * width > MAX_ENTRIES:
             landmarks //= 2
-        window = min(WINDOW, landmarks) if width <= WINDOW_WIDTH else 0
-        return landmarks, window, max(landmarks, min(4 * landmarks, MAX_ENTRIES // max(1, width)))
+        return landmarks, min(WINDOW, landmarks), max(landmarks, min(4 * landmarks, MAX_ENTRIES // width))
 
     def _local_rows(self, width: int, outputs: int) -> int:
         """How many rows the local memory may keep."""
@@ -234,10 +233,11 @@ class NewtonMixture(CoreLearner):
         features = landmarks + 1 + (outputs if wide else width)
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
-        return 8 * (numbers + (2 * landmarks + window + kept + 6) * width + 2 * window**2)
+        stored = 6 * width + (2 * landmarks + window + kept) * min(width, WIDEST_DENSE)
+        return 8 * (numbers + stored + 2 * window**2)
 
-    def _build_core(self) -> None:
-        self._landmarks, window, kept = self._sizes(self._width)
+    def _build_core(self, sizes: tuple[int, int, int] | None = None) -> None:
+        self._landmarks, window, kept = sizes or self._sizes(self._width)
         self._core = self._core_class("Mixture")(
             width=self._width,
             outputs=self._outputs,
@@ -319,11 +319,16 @@ class NewtonMixture(CoreLearner):
     def delta_since(self, base: State, rows: int, task: str) -> State:
         """What has been learnt with the memories of the base; see ``mixture_delta.py``."""
         state = self.state()
-        for name in (
+        if self._width > WIDEST_DENSE:
+            raise MergeError(
+                f"models of more than {WIDEST_DENSE} features, whose rows are kept sparse, cannot be merged"
+            )
+        parts = tuple(
             f"{memory}_{part}"
             for memory in self._core.MEMORIES
             for part in ("landmarks", "gamma", "centre", "scale")
-        ):
+        )
+        for name in (name for name in state if name.startswith(parts)):
             if not np.array_equal(state[name], base[name]):
                 raise MergeError(
                     f"{name!r} has changed since the base: go on from `kernelstream.branch(base)`, which rebuilds nothing"
@@ -371,7 +376,7 @@ class NewtonMixture(CoreLearner):
 
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
-        kept, targets, _ = self._core.kept(self._core.lasting_age)
+        kept, targets, _ = self._kept(self._core.lasting_age)
         with one_thread():
             targets = without_outliers(kept, targets)
         self._core.replace_kept_targets(targets)
@@ -387,15 +392,19 @@ class NewtonMixture(CoreLearner):
         with one_thread():
             ages = {m: self._core.lasting_age if m == "lasting" else self._core.learnt for m in memories}
             for n in dict.fromkeys(ages.values()):  # memories of the same rows are the same
-                self._rebuild_from([m for m in memories if ages[m] == n], *self._core.kept(n))
+                self._rebuild_from([m for m in memories if ages[m] == n], *self._kept(n))
+
+    def _kept(self, n: int) -> tuple[Any, Array, Array]:
+        """The last n rows kept (an array, of wide rows a CSR matrix), their targets and weights."""
+        rows, targets, weights = self._core.kept(n)
+        return rows_of_state("kept_rows", rows, self._width), targets, weights
 
     def _rebuild_from(self, memories: list[str], kept: Array, targets: Array, weights: Array) -> None:
         centre, scale, varying = scaling(kept)
-        z = core.scaled_rows(kept, centre, scale)
-        n = len(z)
-        chosen = np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)
-        landmarks = z[chosen]
-        square = cdist(landmarks, landmarks, "sqeuclidean")
+        z = scaled(kept, centre, scale)
+        n = len(targets)
+        landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
+        square = squares(landmarks)
         apart = square[square > 0]
         unit = 1 / np.median(apart) if len(apart) else 1.0
         gammas = unit * SCALES
@@ -405,11 +414,11 @@ class NewtonMixture(CoreLearner):
         gamma = float(unit)
         if n >= MIN_TRIAL:
             late = z[-TRIAL:]
-            inputs = late + soft_clip(-centre * scale)
+            inputs = products(late, soft_clip(-centre * scale))
             rows = Trial(
-                cdist(late, landmarks, "sqeuclidean"),
+                squares(late, landmarks),
                 None if n <= min(TRIAL, len(landmarks)) else square,
-                inputs @ inputs.T,
+                inputs,
                 varying,
                 targets[-TRIAL:],
                 weights[-TRIAL:],
@@ -463,7 +472,7 @@ class NewtonMixture(CoreLearner):
     def _estimate_relevance(self) -> None:
         """The relevance of each feature once more, by what has been learnt since."""
         get = self._core.array
-        kept, _, _ = self._core.kept(self._core.lasting_age)
+        kept, _, _ = self._kept(self._core.lasting_age)
         z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
         self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
 
@@ -498,6 +507,12 @@ class NewtonMixture(CoreLearner):
         return arrays | self._log.state()
 
     def _load_core(self, arrays: State) -> None:
+        if self._width > WIDEST_DENSE:  # an older model of so wide rows may have stored fewer of them
+            names = ("lasting_whitening", "window_targets", "kept_targets")
+            found = [len(arrays[name]) for name in names if name in arrays]
+            most = self._sizes(self._width)
+            if len(found) == len(most) and all(0 <= n <= m for n, m in zip(found, most, strict=True)):
+                self._build_core((max(1, found[0]), found[1], max(1, found[2])))
         log = {name: arrays[name] for name in self._log.state() if name in arrays}
         if len(log) != 2 or not self._log.fits(log):
             raise state_error()
@@ -612,12 +627,12 @@ def without_outliers(rows: Array, targets: Array) -> Array:
     if n < OUTLIER_ROWS:
         return targets
     centre, scale, varying = scaling(rows)
-    z = core.scaled_rows(rows, centre, scale)
-    z = z - z.mean(axis=0)
-    square = cdist(z, z, "sqeuclidean")
+    z = scaled(rows, centre, scale)
+    square = squares(z)
     apart = square[square > 0]
     kernel = np.exp(-square / np.median(apart)) if len(apart) else np.ones((n, n))
-    inverse = np.linalg.inv(kernel + z @ z.T / varying + 1 + 0.1 * np.eye(n))
+    linear = products(z, -np.asarray(z.mean(axis=0)).ravel()) / varying
+    inverse = np.linalg.inv(kernel + linear + 1 + 0.1 * np.eye(n))
     size = max(float(np.abs(targets).max()), 1e-300)
     bounded = targets / size  # no sum of them overflows
     moved = np.zeros(n, bool)
@@ -640,13 +655,53 @@ def soft_clip(z: Array) -> Array:
     return clipped
 
 
-def scaling(rows: Array) -> tuple[Array, Array, float]:
+def scaled(rows: Any, centre: Array, scale: Array) -> Any:
+    """Rows scaled, and moved so that 0 stays 0."""
+    if not scipy.sparse.issparse(rows):
+        return core.scaled_rows(rows, centre, scale)
+    at = rows.indices
+    values = soft_clip((rows.data - centre[at]) * scale[at]) - soft_clip(-centre[at] * scale[at])
+    return scipy.sparse.csr_array((values, at, rows.indptr), shape=rows.shape)
+
+
+def products(z: Any, moved: Array) -> Array:
+    """The products of all pairs of rows, each moved by a vector."""
+    if not scipy.sparse.issparse(z):
+        return np.asarray((z + moved) @ (z + moved).T)
+    along = z @ moved
+    return np.asarray((z @ z.T).toarray() + along[:, None] + along[None] + moved @ moved)
+
+
+def squares(z: Any, others: Any = None) -> Array:
+    """The squared distances of rows and others, or of all pairs of rows."""
+    others = z if others is None else others
+    if not scipy.sparse.issparse(z):
+        return np.asarray(cdist(z, others, "sqeuclidean"))
+    length, other = z.power(2).sum(axis=1), others.power(2).sum(axis=1)
+    return np.asarray(np.maximum(length[:, None] + other[None] - 2 * (z @ others.T).toarray(), 0.0))
+
+
+def scaling(rows: Any) -> tuple[Array, Array, float]:
     """Centre and scale of each feature, and how many vary; a mostly zero one keeps 0 as its centre."""
-    size: Array = np.abs(rows).max(axis=0, initial=0.0)
+    n = rows.shape[0]
+    if scipy.sparse.issparse(rows):  # a feature that is always 0 keeps centre 0 and scale 1
+        used, at = np.unique(rows.indices, return_inverse=True)
+        size, filled = np.zeros(len(used)), np.bincount(at, minlength=len(used))
+        np.maximum.at(size, at, np.abs(rows.data))
+        unit = rows.data / np.where(size > 0, size, 1.0)[at]
+        mean = np.bincount(at, unit, minlength=len(used)) / n
+        around = np.bincount(at, (unit - mean[at]) ** 2, minlength=len(used)) + (n - filled) * mean**2
+        centre, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+        centre[used], scale[used], varying = _scaling(mean * size, np.sqrt(around / n) * size, filled > n / 2)
+        return centre, scale, varying
+    size = np.abs(rows).max(axis=0, initial=0.0)
     unit = rows / np.where(size > 0, size, 1.0)  # no square of it overflows, and none that matters vanishes
-    mean, deviation = unit.mean(axis=0) * size, unit.std(axis=0) * size
+    mostly = np.count_nonzero(rows, axis=0) > n / 2
+    return _scaling(unit.mean(axis=0) * size, unit.std(axis=0) * size, mostly)
+
+
+def _scaling(mean: Array, deviation: Array, mostly: Array) -> tuple[Array, Array, float]:
     moves = deviation > 1e-6 * np.abs(mean)
     spread = np.where(moves, deviation, np.abs(mean))
     scale = 1 / np.where(spread > 0, np.maximum(spread, 1e-300), 1.0)
-    centre = np.where(np.count_nonzero(rows, axis=0) > len(rows) / 2, mean, 0.0)
-    return centre, scale, max(1.0, float(np.count_nonzero(moves)))
+    return np.where(mostly, mean, 0.0), scale, max(1.0, float(np.count_nonzero(moves)))

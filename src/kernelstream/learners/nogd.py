@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from kernelstream.blas import one_thread
 from kernelstream.kernels import core_kernel
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.kernel_learner import KernelLearner
-from kernelstream.rows import as_rows
+from kernelstream.rows import as_rows, rows_of_state, state_of_rows
 from kernelstream.sketches.landmarks import Landmarks, check_rank
 from kernelstream.validate import check_integer, check_step
 
@@ -118,10 +119,14 @@ class NOGD(KernelLearner):
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points."""
         kernel_model = self._expansion.state()
-        points = kernel_model["points"]
+        points = self._map_points(rows_of_state("points", kernel_model, self._width))
         landmarks = self._landmarks_of(points)
         start = landmarks.lift @ kernel_model["weights"]
         self._map(points, landmarks.matrix.astype(self._dtype), start.astype(self._dtype))
+
+    def _map_points(self, points: Any) -> Any:
+        """The points as the map stores them: sparse if they are, unless a learner moves them."""
+        return points
 
     def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget // 2)
@@ -143,7 +148,7 @@ class NOGD(KernelLearner):
             kernel=core_kernel(self._settled),
         )
         self._mapped.weights = np.ascontiguousarray(weights)
-        self._points = np.array(points, order="C")
+        self._points = points.copy()
         self._expansion = None
 
     def score_rows(self, X: Any) -> Array:
@@ -156,11 +161,13 @@ class NOGD(KernelLearner):
             arrays: State = self._expansion.state()
             return arrays
         weights = self._mapped.weights[: len(self._matrix)]
-        return {"points": self._points.copy(), "matrix": self._matrix.copy(), "map_weights": weights}
+        arrays = {"matrix": self._matrix.copy(), "map_weights": weights}
+        return state_of_rows("points", self._points) | arrays
 
     def _load_core(self, arrays: State) -> None:
         if "matrix" in arrays:
-            points, matrix, weights = (arrays[name] for name in ("points", "matrix", "map_weights"))
+            points = rows_of_state("points", arrays, self._width)
+            matrix, weights = arrays["matrix"], arrays["map_weights"]
             if points.shape[1:] != (self._width,) or len(weights) != len(matrix):
                 raise state_error()
             if any(array.dtype != self._dtype for array in (points, matrix, weights)):
@@ -170,6 +177,7 @@ class NOGD(KernelLearner):
             self._expansion.restore(arrays)
 
     def _core_nbytes(self) -> int:
-        core = self._expansion if self._mapped is None else self._mapped
-        extra = 0 if self._mapped is None else self._points.nbytes + self._matrix.nbytes
-        return int(core.nbytes) + extra
+        if self._mapped is None:
+            return int(self._expansion.nbytes)
+        points = self._points.data.nbytes * 2 if scipy.sparse.issparse(self._points) else self._points.nbytes
+        return int(self._mapped.nbytes + points + self._matrix.nbytes)

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg import blas, lapack
 
 from kernelstream.blas import one_thread
@@ -106,6 +107,9 @@ class NOLANA(NOGD):
     def _build_core(self) -> None:
         super()._build_core()
         self._adapted = None
+
+    def _map_points(self, points: Any) -> Array:
+        return np.asarray(points.toarray() if scipy.sparse.issparse(points) else points)
 
     def _landmarks_of(self, points: Array) -> Landmarks:
         rank = self.rank if self.rank is not None else max(1, self.budget * 4 // 5)

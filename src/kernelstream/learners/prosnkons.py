@@ -21,6 +21,7 @@ from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array, State
 from kernelstream.learners.kons import NewtonLearner
+from kernelstream.rows import rows_of_state
 from kernelstream.validate import check_number
 
 __all__ = ["ProsNKons"]
@@ -138,7 +139,8 @@ class ProsNKons(NewtonLearner):
     def _embed(self) -> None:
         """The embedding of the dictionary as it is now, and where A and w go on in it."""
         old = self._core.state()
-        points = old["points"].astype(np.float64, copy=False)  # the core's precision, whatever the data's
+        points = rows_of_state("points", old, self._width)
+        points = points.astype(np.float64, copy=False)  # the core's precision, whatever the data's
         K = np.asarray(self._settled(points, points), np.float64)
         eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)
         good = eigenvalues > eigenvalues[-1] * 1e-10

@@ -19,12 +19,14 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.learners.base import Array, State, state_error
 from kernelstream.learners.nogd import NOGD
+from kernelstream.rows import rows_of_state
 from kernelstream.sketches.incremental import NOT_FINITE, IncrementalSketch, check_size, finite_rows
 from kernelstream.validate import check_choice, check_integer, check_number
 
@@ -232,7 +234,8 @@ class SkeGD(NOGD):
     def _embed(self) -> None:
         """Go over from the kernel model to the map of its points' sketch."""
         kernel_model = self._expansion.state()
-        stored = self._sketch.begin(kernel_model["points"]).stored
+        points = rows_of_state("points", kernel_model, self._width)
+        stored = self._sketch.begin(points.toarray() if scipy.sparse.issparse(points) else points).stored
         values = self._sketch.kernel_values(stored, stored) @ kernel_model["weights"]
         self._carry(
             self._sketch.kernel_values(stored, self._sketch.landmark_map()[0]), values, len(stored) - 1

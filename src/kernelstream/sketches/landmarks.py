@@ -48,19 +48,21 @@ class Landmarks:
         self, kernel: Any, points: Array, rank: int, solver: str = "auto", iterations: int = 2
     ) -> None:
         self._set(kernel, points, rank, solver, iterations)
-        self.counts = np.ones(len(points), np.int64)
+        self.counts = np.ones(points.shape[0], np.int64)
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
         if self.solver == "complement":
             self.values, self.vectors = np.empty(0), self._trailing()
         else:
-            self.values, self.vectors = top_eigenpairs(self.gram, len(points) if solver == "rank2" else rank)
+            self.values, self.vectors = top_eigenpairs(
+                self.gram, points.shape[0] if solver == "rank2" else rank
+            )
         self._make_map()
 
     def _set(self, kernel: Any, points: Array, rank: int, solver: str, iterations: int) -> None:
         self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
         if solver == "auto":  # docs/results/nolana.md
-            solver = "warm" if 2 * rank <= len(points) else "complement"
+            solver = "warm" if 2 * rank <= points.shape[0] else "complement"
         self.solver = solver
 
     def _trailing(self) -> Array:
