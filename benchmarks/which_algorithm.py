@@ -118,7 +118,12 @@ def main() -> None:
             first[min(have, key=lambda name: have[name])] += 1
             for name, value in have.items():
                 ratios[name][kinds[stream]].append(np.log((value + 0.5) / (least + 0.5)))
-        lines += [f"## {title}", "", f"| learner | {' | '.join(groups)} | all | first | µs per row |", "|---" * 8 + "|"]
+        lines += [
+            f"## {title}",
+            "",
+            f"| learner | {' | '.join(groups)} | all | first | µs per row |",
+            "|---" * 8 + "|",
+        ]
 
         def overall(name: str, ratios: Any = ratios) -> float:
             return float(np.mean([one for group in ratios[name].values() for one in group]))
@@ -126,9 +131,15 @@ def main() -> None:
         for name in sorted(names, key=overall):
             cells = [f"{np.exp(np.mean(r)):.2f}" if r else "" for r in ratios[name].values()]
             cost = np.median(micros[name])
-            lines.append(f"| {name} | {' | '.join(cells)} | {np.exp(overall(name)):.2f} | {first[name]} | {cost:.1f} |")
+            lines.append(
+                f"| {name} | {' | '.join(cells)} | {np.exp(overall(name)):.2f} | {first[name]} | {cost:.1f} |"
+            )
         lines.append("")
-    lines += ["## Stream by stream, the best of five steps", "", "| stream | kind | " + " | ".join(names) + " |"]
+    lines += [
+        "## Stream by stream, the best of five steps",
+        "",
+        "| stream | kind | " + " | ".join(names) + " |",
+    ]
     lines.append("|---" * (len(names) + 2) + "|")
     for stream in STREAMS:
         cells = [f"{found[stream, n, True]:.1f}" if (stream, n, True) in found else "" for n in names]

@@ -10,7 +10,9 @@
 //
 // The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
 // kernel (3/2) whose length is kLength times the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
-// the residual r that the aggregation's forecast left at row i when that was learnt.
+// the residual r that the aggregation's forecast left at row i when that was learnt. Where labels are noisy a mean over more rows is
+// better: the smoother, over the kAround nearest rows, weighs them by the same kernel, as long as their median distance; kNothing is
+// the weight of the forecast 0.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -28,8 +30,8 @@ namespace KS_MODULE {
 class Local {
  public:
   using Step = int16_t;
-  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.1, kLightest = 1e-9, kHeaviest = 1e3;
-  static constexpr int64_t kNeighbours = 24, kProbed = 8, kSplit = 64, kMeasured = 512;
+  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
@@ -49,6 +51,7 @@ class Local {
     bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
   };
   std::vector<Near> near;                      // the neighbours of the query, by slot, the nearest first
+  std::vector<Near> around;                    // and more of them: the rows that the smoother takes
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
@@ -89,6 +92,7 @@ class Local {
     rows = means_ = {};
     std::fill(first_cell_.begin(), first_cell_.end(), -1);
     near.clear();
+    around.clear();
   }
 
   // Looks for the neighbours of scaled row r.
@@ -154,38 +158,45 @@ class Local {
     }
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
-    matern(to_query, 0, unit, right);
+    matern(to_query, 0, kNeighbours, unit, right);
     for (int64_t i = 0; i < n_; ++i) {
-      matern(K_ + i * kNeighbours, i, unit, K_ + i * kNeighbours);
-      double weight = weights[size_t(near[size_t(i)].which)];
-      K_[i * kNeighbours + i] += kRidge / std::min(std::max(weight, kLightest), kHeaviest);
+      matern(K_ + i * kNeighbours, i, kNeighbours, unit, K_ + i * kNeighbours);
+      K_[i * kNeighbours + i] += kRidge / weight(near[size_t(i)]);
     }
     factor();
     std::copy_n(right, n_, a_);
     substitute(a_);
   }
 
-  // f: one value per output; of targets -1 and +1 in classification.
-  void forecast(double* f) const {
+  // The coefficients of the smoother.
+  void smooth() {
+    int64_t n = int64_t(around.size());
+    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? std::sqrt(double(around[size_t(i)].square)) : 0;
+    double median = b_[n / 2] > 0 ? b_[n / 2] : b_[n - 1] > 0 ? b_[n - 1] : 1, total = kNothing;
+    matern(b_, 0, kAround, std::sqrt(3.0) / median, b_);
+    for (int64_t i = 0; i < n; ++i) total += b_[i] *= weight(around[size_t(i)]);
+    for (int64_t i = 0; i < n; ++i) b_[i] /= total;
+  }
+
+  // f: one value per output; of targets -1 and +1 in classification. g: of residuals.
+  void forecast(const std::vector<Near>& of, const double* a, double* f, double* g) const {
     std::fill_n(f, outputs, 0.0);
+    std::fill_n(g, outputs, 0.0);
     double total = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      double y = targets[size_t(near[size_t(i)].which)];
+    for (size_t i = 0; i < of.size(); ++i) {
+      double y = targets[size_t(of[i].which)];
       if (outputs == 1) {
-        f[0] += a_[i] * y;
+        f[0] += a[i] * y;
       } else {
-        f[int64_t(y)] += 2 * a_[i];
-        total += a_[i];
+        f[int64_t(y)] += 2 * a[i];
+        total += a[i];
       }
+      for (int64_t c = 0; c < outputs; ++c) g[c] += a[i] * double(residuals[size_t(of[i].which * outputs + c)]);
     }
     for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
   }
-  void forecast_residual(double* f) const {
-    std::fill_n(f, outputs, 0.0);
-    for (int64_t i = 0; i < n_; ++i)
-      for (int64_t c = 0; c < outputs; ++c) f[c] += a_[i] * double(residuals[size_t(near[size_t(i)].which * outputs + c)]);
-  }
   const double* coefficients() const { return a_; }
+  const double* smooth_coefficients() const { return b_; }
 
   // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
   void rescale(const double* from) {
@@ -282,6 +293,7 @@ class Local {
   }
 
  private:
+  double weight(const Near& row) const { return std::min(std::max(double(weights[size_t(row.which)]), kLightest), kHeaviest); }
   const Step* mean(int32_t cell) const { return means_.data() + cell * stride; }
   size_t most_cells() const { return most_cells(allocated_, int64_t(first_cell_.size())); }
   static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
@@ -364,7 +376,6 @@ class Local {
   }
 
   void find() {
-    near.clear();
     queue_.clear();
     for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j) measure_cells(order_[size_t(j)].which);
     std::sort(queue_.begin(), queue_.end());
@@ -380,18 +391,14 @@ class Local {
     gather(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
     measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      Near at{squares_[i], slots_[i]};
-      if (int64_t(near.size()) < kNeighbours) {
-        near.push_back(at);
-        std::push_heap(near.begin(), near.end(), closer);
-      } else if (at.square <= near.front().square && closer(at, near.front())) {
-        std::pop_heap(near.begin(), near.end(), closer);
-        near.back() = at;
-        std::push_heap(near.begin(), near.end(), closer);
-      }
+    around.resize(slots_.size());
+    for (size_t i = 0; i < slots_.size(); ++i) around[i] = {squares_[i], slots_[i]};
+    if (around.size() > size_t(kAround)) {
+      std::nth_element(around.begin(), around.begin() + kAround, around.end(), closer);
+      around.resize(size_t(kAround));
     }
-    std::sort_heap(near.begin(), near.end(), closer);
+    std::sort(around.begin(), around.end(), closer);
+    near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
   }
 
   // A new cell under a landmark, -1 if there is no free one.
@@ -478,9 +485,9 @@ class Local {
     return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
-  // (1 + r) e^-r of r = unit times the distances from entry `first` on.
-  static void matern(const double* distance, int64_t first, double unit, double* out) {
-    for (int64_t l = first / kLine<double> * kLine<double>; l < kNeighbours; l += kLine<double>) {
+  // (1 + r) e^-r of r = unit times the distances from entry `first` to entry n.
+  static void matern(const double* distance, int64_t first, int64_t n, double unit, double* out) {
+    for (int64_t l = first / kLine<double> * kLine<double>; l < n; l += kLine<double>) {
       Line<double> r = Line<double>::at(distance + l);
       r.apply([&](Vec<double> v) {
         v = v * unit;
@@ -529,7 +536,7 @@ class Local {
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;
-  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {};
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {};
 };
 
 }  // namespace KS_MODULE

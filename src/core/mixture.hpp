@@ -31,7 +31,7 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
-  static constexpr double kLocalShare = 0.1;
+  static constexpr double kLocalShare = 0.3;
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -413,17 +413,23 @@ template <class T> class Mixture {
     local.look(scaled_[MemoryKind::lasting], r);
     if (local.near.empty()) return p;
     local.solve();
-    double *f = local_raw_.data(), *g = f + set.outputs, *z = local_z_.data();
+    local.smooth();
+    double* z = local_z_.data();
     int64_t C = classes();
     for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
-    local.forecast(f);
-    local.forecast_residual(g);
-    double *neighbours = z + LocalExpert::neighbours * C, *corrected = z + LocalExpert::corrected * C;
-    for (int64_t c = 0; c < C; ++c) {
-      double score = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-      neighbours[c] = set.regression ? score : std::min(std::max(kSquaredLogit * score, -kLogit), kLogit);
-      corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
-    }
+    double *f = local_raw_.data(), *g = f + set.outputs;
+    auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {
+      double *score = z + of_targets * C, *corrected = z + of_residuals * C;
+      for (int64_t c = 0; c < C; ++c) {
+        double s = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
+        score[c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+        corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
+      }
+    };
+    local.forecast(local.near, local.coefficients(), f, g);
+    see(LocalExpert::neighbours, LocalExpert::corrected);
+    local.forecast(local.around, local.smooth_coefficients(), f, g);
+    see(LocalExpert::smoothed, LocalExpert::smoothed_corrected);
     return local_aggregate.forecast(z);
   }
 

@@ -13,10 +13,10 @@ struct Expert {
 };
 
 // What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
-// targets, and the first corrected by the neighbours' residuals.
+// targets, the first corrected by the neighbours' residuals; and the last two as means over more rows.
 struct LocalExpert {
-  enum Name { aggregation, neighbours, corrected };
-  static constexpr int count = 3;
+  enum Name { aggregation, neighbours, corrected, smoothed, smoothed_corrected };
+  static constexpr int count = 5;
 };
 
 struct MemoryKind {

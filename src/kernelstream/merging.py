@@ -56,8 +56,8 @@ def merge(models: Sequence[Model], base: Model | None = None, *, rows: Sequence[
     >>> from kernelstream import KernelRegressor
     >>> from kernelstream.learners import LinearPA
     >>> parts = [KernelRegressor(LinearPA()).fit([[1.0]], [y]) for y in (1.0, 3.0)]
-    >>> merge(parts).predict([[1.0]]).tolist()
-    [2.0]
+    >>> bool(np.isclose(merge(parts).predict([[1.0]])[0], np.mean([part.predict([[1.0]])[0] for part in parts])))
+    True
     """
     if not models:
         raise MergeError("there is nothing to merge: give at least one model")

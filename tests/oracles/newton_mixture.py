@@ -174,7 +174,7 @@ class Aggregate:
         self.E, self.regression, self.local, self.ordered = experts, regression, local, ordered
         self.start_shares = np.ones(experts + 2)
         late = np.ones(experts)  # of an even share
-        late[1 if local else experts - 1 :] = 0.1 if local else self.LABELS_SHARE
+        late[1 if local else experts - 1 :] = 0.3 if local else self.LABELS_SHARE
         part = np.ones(experts + 2)  # who takes part
         if not ordered:
             part[experts + 1] = 0  # forgetting_stack
@@ -345,24 +345,31 @@ class Local:
             row = (q, int(self.order(q)[0]), np.float32(y), np.float32(weight), residual.astype(np.float32))
             self.rows = [*self.rows, row][-self.most :]
 
-    def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array] | None:
-        """Of the target, and of what the aggregation's forecast leaves."""
+    def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array, Array, Array] | None:
+        """Of the target, and of what the aggregation's forecast leaves: by the kernel machine, and by the smoother."""
         q = self.steps(z)
         probed = set(self.order(q)[:8].tolist())
         near = [row for row in reversed(self.rows) if row[1] in probed]  # of rows equally far the younger one
-        near = sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:24]
-        if not near:
+        around = sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:64]
+        if not around:
             return None
+        near = around[:24]
+        distance = np.sqrt([float(np.sum((row[0] - q) ** 2)) for row in around])
+        length = next(d for d in (distance[len(around) // 2], distance[-1], 1.0) if d > 0)
+        r = math.sqrt(3) / length * distance
+        share = (1 + r) * np.exp(-r) * [min(max(float(row[3]), 1e-9), 1e3) for row in around]
+        share /= share.sum() + 0.5
         S = np.array([row[0] for row in near])
         to_query = np.sqrt(np.sum((S - q) ** 2, axis=1).astype(float))
         positive = [d for d in (to_query[len(near) // 2], to_query[-1], 1.0) if d > 0]
         unit = math.sqrt(3) / (2 * positive[0])
         among = np.sqrt(np.sum((S[:, None] - S[None]) ** 2, axis=2).astype(float))
-        ridge = [0.1 / min(max(float(row[3]), 1e-9), 1e3) for row in near]
+        ridge = [0.03 / min(max(float(row[3]), 1e-9), 1e3) for row in near]
         K = (1 + unit * among) * np.exp(-unit * among) + np.diag(ridge)
         a = np.linalg.solve(K, (1 + unit * to_query) * np.exp(-unit * to_query))
-        Y = np.array([columns(float(row[2]), outputs) for row in near])
-        return a @ Y, a @ np.array([row[4] for row in near], float)
+        Y = np.array([columns(float(row[2]), outputs) for row in around])
+        R = np.array([row[4] for row in around], float)
+        return a @ Y[: len(a)], a @ R[: len(a)], share @ Y, share @ R
 
 
 class NewtonMixture(Learner):
@@ -394,7 +401,7 @@ class NewtonMixture(Learner):
         self.events: list[tuple[int, str]] = []
         self.aggregate = Aggregate(6, regression, ordered=ordered)
         self.local = Local(width, local_rows) if width <= 3 * budget else None
-        self.local_aggregate = Aggregate(3, regression, local=True, ordered=ordered)
+        self.local_aggregate = Aggregate(5, regression, local=True, ordered=ordered)
         self.residuals: list[Array] = []  # of the rows kept, in the units of the targets
         self.labels, self.last_target = Labels(self.classes), 0.0
         self.empty("lasting")
@@ -478,17 +485,19 @@ class NewtonMixture(Learner):
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
 
     def local_logits(self, x: Array, p: Array) -> Array | None:
-        """What the local aggregation sees: the aggregation's forecast, the neighbours', and the first corrected."""
+        """What the local aggregation sees: the aggregation's forecast, the neighbours', the first corrected, and so on."""
         made = None if self.local is None else self.local.forecasts(self.lasting.scaled(x), self.outputs)
         if made is None:
             return None
-        f, missing = made
-        if self.regression:
-            return np.array([p, f, p + missing])
-        if self.outputs == 1:
-            f, missing = np.append(0.0, f), np.append(-missing, missing)
-        corrected = np.log(np.maximum(p + missing / 2, 0.005))
-        return np.array([np.log(np.maximum(p, 1e-6)), np.clip(4 * f, -15, 15), corrected])
+        seen = [p if self.regression else np.log(np.maximum(p, 1e-6))]
+        for f, missing in (made[:2], made[2:]):
+            if self.regression:
+                seen += [f, p + missing]
+                continue
+            if self.outputs == 1:
+                f, missing = np.append(0.0, f), np.append(-missing, missing)
+            seen += [np.clip(4 * f, -15, 15), np.log(np.maximum(p + missing / 2, 0.005))]
+        return np.array(seen)
 
     def learn_local(self, x: Array, label: float, target: float, w: float, p: Array) -> None:
         """p: the aggregation's forecast."""
@@ -673,7 +682,7 @@ class NewtonMixture(Learner):
         if self.lasting_age <= 2:  # losses of targets of unknown scale
             self.residuals = [0 * residual for residual in self.residuals]
             self.aggregate = Aggregate(6, True, ordered=self.ordered)
-            self.local_aggregate = Aggregate(3, True, local=True, ordered=self.ordered)
+            self.local_aggregate = Aggregate(5, True, local=True, ordered=self.ordered)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):
                 aggregate.rescale(before / self.target_spread)
@@ -721,7 +730,9 @@ class NewtonMixture(Learner):
             at = int(np.argmin([abs(math.log(gamma / used)) for gamma in tried]))
             tried = tried[max(0, at - 1) : at + 2]
         losses = [
-            self.trial(kept[-256:], centre, scale, varying, gamma)
+            self.trial(
+                kept[-256:], Memory(centre, scale, varying, landmarks, gamma), n <= min(256, self.budget)
+            )
             * (1 + 0.03 * abs(math.log(gamma / unit, 4)))
             for gamma in (tried if n >= 16 else [])
         ]
@@ -747,14 +758,18 @@ class NewtonMixture(Learner):
             self.recent = memory
         self.empty(which)
 
-    def trial(self, kept: Kept, centre: Array, scale: Array, varying: float, gamma: float) -> float:
-        """Progressive squared error of ridge regression on all rows before; the first quarter does not count."""
-        Z = soft_clip((np.array([x for x, _, _ in kept]) - centre) * scale)
+    def trial(self, kept: Kept, memory: Memory, all_rows: bool) -> float:
+        """Progressive squared error of ridge regression on all rows before; the first quarter does not count.
+
+        Its kernel is that of the Nystrom map, where the landmarks are not all the rows.
+        """
+        Z = memory.scaled(np.array([x for x, _, _ in kept]))
         Y = np.array([columns(self.standard(y), self.outputs) for _, y, _ in kept])
         w = np.array([w for _, _, w in kept])
         kernel, linear = (30, 90) if self.regression else (10, 30)
-        squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-        K = kernel * np.exp(-gamma * squares) + 1 + linear / varying * Z @ Z.T
+        phi = np.array([memory.phi(x, self.budget) for x, _, _ in kept])
+        mapped = gaussian(Z, Z, memory.gamma) if all_rows else phi @ phi.T
+        K = kernel * mapped + 1 + linear / memory.varying * Z @ Z.T
         total = 0.0
         for i in range(len(kept) // 4, len(kept)):
             forecast = K[i, :i] @ np.linalg.solve(K[:i, :i] + np.diag(1 / w[:i]), Y[:i])

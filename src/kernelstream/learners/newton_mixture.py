@@ -133,9 +133,13 @@ FORMAT_1_NAMES = {
 
 
 class Trial(NamedTuple):
-    """Rows on which bandwidths are tried: their squared distances, their products, how many features vary, and so on."""
+    """Rows on which bandwidths are tried: squared distances to and of the landmarks, products, features that vary, and so on.
+
+    Where the landmarks are the rows themselves (``landmarks`` is None) their Nystrom map is their kernel.
+    """
 
     squares: Array
+    landmarks: Array | None
     products: Array
     varying: float
     targets: Array
@@ -244,7 +248,7 @@ class NewtonMixture(CoreLearner):
 
     def run(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Predict then learn, row by row; the scores made before each row was learnt. After `learn_set` a stream begins."""
-        if not self._core.ordered:
+        if not self._core.ordered and not self._core.held:  # held, it goes on as it is
             self._core.learn_stream()
             self._rebuild_due()
         return super().run(rows, targets, sample_weight)
@@ -360,7 +364,8 @@ class NewtonMixture(CoreLearner):
             late = z[-TRIAL:]
             inputs = late + soft_clip(-centre * scale)
             rows = Trial(
-                cdist(late, late, "sqeuclidean"),
+                cdist(late, landmarks, "sqeuclidean"),
+                None if n <= min(TRIAL, len(landmarks)) else square,
                 inputs @ inputs.T,
                 varying,
                 targets[-TRIAL:],
@@ -381,8 +386,9 @@ class NewtonMixture(CoreLearner):
     def _trial(self, rows: Trial, gammas: Array) -> Array:
         """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
 
-        The regression has the kernel, the constant and the linear part of the lasting expert with their priors. The error of
-        row i given those before is ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
+        The regression has the Nystrom map, the constant and the linear part of the lasting expert with their priors: with all
+        rows as landmarks shorter bandwidths would be chosen than the map can follow. The error of row i given those before is
+        ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
         """
         targets, weights = rows.targets, rows.weights * self._core.weight_unit
         if self._regression:
@@ -395,11 +401,18 @@ class NewtonMixture(CoreLearner):
         rest = linear_prior / rows.varying * rows.products + 1 + np.diag(1 / weights)
         first, losses = len(y) // 4, []
         kernel = np.exp(-gammas[0] * rows.squares)
-        for place in range(len(gammas)):
+        for place, gamma in enumerate(gammas):
             if place:  # the next bandwidth is four times as large
                 kernel *= kernel
                 kernel *= kernel
-            factor = cholesky(prior * kernel + rest, lower=True, overwrite_a=True, check_finite=False)
+            mapped = kernel
+            if rows.landmarks is not None:
+                whitening = np.linalg.cholesky(
+                    np.exp(-gamma * rows.landmarks) + JITTER * np.eye(len(rows.landmarks))
+                )
+                features = solve_triangular(whitening, kernel.T, lower=True, check_finite=False)
+                mapped = features.T @ features
+            factor = cholesky(prior * mapped + rest, lower=True, overwrite_a=True, check_finite=False)
             errors = solve_triangular(factor, y, lower=True, check_finite=False) * np.diag(factor)[:, None]
             losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
         return np.array(losses)
