@@ -119,6 +119,7 @@ KS_MODULE_ENTRY(KS_MODULE, m) {
   KS_MODULE::bind_linear(m);
   KS_MODULE::bind_mixture(m);
   KS_MODULE::bind_adaptive(m);
+  KS_MODULE::bind_calibration(m);
   KS_MODULE::bind_second_order(m);
   KS_MODULE::bind_selection(m);
 }

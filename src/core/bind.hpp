@@ -290,6 +290,7 @@ void bind_mapped(nb::module_& m);
 void bind_linear(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_adaptive(nb::module_& m);
+void bind_calibration(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_selection(nb::module_& m);
 

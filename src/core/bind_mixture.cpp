@@ -194,6 +194,30 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   write_local();
 }
 
+// The k nearest neighbours of each row: numbers of the learnt rows (-1 where there are fewer), distances, coefficients, targets.
+template <class T> static nb::tuple neighbours(BoundMixture<T>& b, const HeldRows<T>& h, int64_t k) {
+  b.check(h.rows);
+  require(k >= 1 && k <= Local::kNeighbours, "k out of range");
+  size_t n = size_t(h.rows.n);
+  int64_t* rounds;
+  double *distances, *coefficients, *targets;
+  auto made = nb::make_tuple(make<int64_t>({n, size_t(k)}, &rounds), make<double>({n, size_t(k)}, &distances),
+                             make<double>({n, size_t(k)}, &coefficients), make<double>({n, size_t(k)}, &targets));
+  std::fill_n(rounds, n * size_t(k), -1);
+  for (double* to : {distances, coefficients, targets}) std::fill_n(to, n * size_t(k), 0.0);
+  b.alone([&] {
+    if (!b.model.local.capacity) return;
+    b.model.neighbours(h.rows, [&](int64_t i, int64_t j, int64_t round, double distance, double coefficient, double target) {
+      if (j >= k) return;
+      rounds[i * k + j] = round;
+      distances[i * k + j] = distance;
+      coefficients[i * k + j] = coefficient;
+      targets[i * k + j] = target;
+    });
+  });
+  return made;
+}
+
 template <size_t N> static nb::object names_of(const char* const (&names)[N]) {
   nb::list list;
   for (const char* name : names) list.append(name);
@@ -207,6 +231,8 @@ template <class T> static void bind_as(nb::module_& m) {
   auto mixture = learner_class<T, Mixture<T>>(m, "Mixture");
   mixture.attr("MEMORIES") = names_of(kMemories);
   mixture.attr("CANDIDATES") = names_of(kCandidates);
+  mixture.attr("REASONS") = names_of(kReasons);
+  mixture.attr("NEIGHBOURS") = Local::kNeighbours;
   mixture
       .def(
           "__init__",
@@ -342,6 +368,34 @@ template <class T> static void bind_as(nb::module_& m) {
             mix_outputs(to, from, mix.data(), kept_targets.data(), local_targets.data());
           },
           "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
+      .def("neighbours", &neighbours<T>, "rows"_a, "k"_a)
+      .def(
+          "score_with_scales",
+          [](B& b, const HeldRows<T>& h) {
+            b.check(h.rows);
+            double *scores, *scales;
+            auto made = nb::make_tuple(make<double>({size_t(h.rows.n), size_t(b.model.set.outputs)}, &scores),
+                                       make<double>({size_t(h.rows.n)}, &scales));
+            b.alone([&] { b.model.score(h.rows, scores, scales); });
+            return made;
+          },
+          "rows"_a)
+      .def("take_scales",                      // of the last run; they are given once
+           [](B& b) {
+             auto guard = b.locked();
+             double* out;
+             Made<double> copy = make<double>({b.model.scales.size()}, &out);
+             std::copy(b.model.scales.begin(), b.model.scales.end(), out);
+             b.model.scales = {};
+             return nb::cast(copy);
+           })
+      .def(
+          "reason",
+          [](B& b, const std::string& memory) {
+            const Reason& reason = b.model.reasons[memory_of(memory)];
+            return nb::make_tuple(int(reason.name), reason.figure, reason.rounds);
+          },
+          "memory"_a)
       .def("flush",
            [](B& b) {
              auto guard = b.locked();

@@ -30,7 +30,7 @@ namespace KS_MODULE {
 class Local {
  public:
   using Step = int16_t;
-  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3;
+  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
   static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
@@ -141,7 +141,7 @@ class Local {
   void solve() {
     n_ = int64_t(near.size());
     if (!n_) return;
-    alignas(64) double to_query[kNeighbours] = {}, right[kNeighbours];
+    alignas(64) double to_query[kNeighbours] = {};
     const Step* packed[kNeighbours];
     int64_t squares[kNeighbours];
     for (int64_t i = 0; i < n_; ++i) {
@@ -158,13 +158,13 @@ class Local {
     }
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
-    matern(to_query, 0, kNeighbours, unit, right);
+    matern(to_query, 0, kNeighbours, unit, k_);
     for (int64_t i = 0; i < n_; ++i) {
       matern(K_ + i * kNeighbours, i, kNeighbours, unit, K_ + i * kNeighbours);
       K_[i * kNeighbours + i] += kRidge / weight(near[size_t(i)]);
     }
     factor();
-    std::copy_n(right, n_, a_);
+    std::copy_n(k_, n_, a_);
     substitute(a_);
   }
 
@@ -197,6 +197,24 @@ class Local {
   }
   const double* coefficients() const { return a_; }
   const double* smooth_coefficients() const { return b_; }
+
+  // The variance of the forecast of the targets, those of the kernel machine having a variance of 1 far from all rows.
+  double variance() const {
+    double explained = 0;
+    for (int64_t i = 0; i < n_; ++i) explained += a_[i] * k_[i];
+    return std::min(std::max(1 - explained, 0.0), 1.0);
+  }
+  // The mean square of what the forecasts left at the neighbours, each counted by its kernel with the query, and kUsualRows rows at
+  // which they left `usual`.
+  double residual_square(double usual) const {
+    double sum = kUsualRows * usual, total = kUsualRows;
+    for (int64_t i = 0; i < n_; ++i) {
+      double residual = residuals[size_t(near[size_t(i)].which * outputs)];
+      sum += k_[i] * residual * residual;
+      total += k_[i];
+    }
+    return sum / total;
+  }
 
   // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
   void rescale(const double* from) {
@@ -536,7 +554,7 @@ class Local {
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;
-  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {};
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, k_[kNeighbours] = {};
 };
 
 }  // namespace KS_MODULE

@@ -61,7 +61,9 @@ template <class T> class Mixture {
   int64_t ordered = 1;                         // 0: the rows learnt are a set, whose order means nothing; see `learn_set`
   int64_t next_rebuild = 2;                    // the age at which the lasting memory is due
   MemorySet due;
+  Reason reasons[MemoryKind::count];           // why a memory is due
   bool relevance_due = false;                  // the features' relevances are to be estimated again
+  std::vector<double> scales;                  // regression: of the rows of the last run, see `scale_of_forecast`
   bool held = false;                           // no memory is rebuilt, so that models of the same memories can be merged
   bool wanted = false;                         // a memory would have been due, were it not held
 
@@ -148,16 +150,39 @@ template <class T> class Mixture {
     return total;
   }
 
-  void score(const Rows<T>& rows, double* out) {
+  // scales: one per row, of a regression; may be left out.
+  void score(const Rows<T>& rows, double* out, double* scales_ = nullptr) {
     for (int64_t i = 0; i < rows.n; i += kBlock) {
       int64_t n = std::min(kBlock, rows.n - i);
       measure(rows, i, n, used());
-      for (int64_t r = 0; r < n; ++r) forecast(r, out + (i + r) * set.outputs);
+      for (int64_t r = 0; r < n; ++r) {
+        forecast(r, out + (i + r) * set.outputs);
+        if (scales_) scales_[i + r] = scale_of_forecast();
+      }
+    }
+  }
+
+  // The neighbours of each row, the nearest first: visit(row, place, the learnt row's number from 0 on, distance, coefficient, target).
+  template <class F> void neighbours(const Rows<T>& rows, F visit) {
+    for (int64_t i = 0; i < rows.n; i += kBlock) {
+      int64_t n = std::min(kBlock, rows.n - i);
+      measure(rows, i, n, {MemoryKind::lasting});
+      for (int64_t r = 0; r < n; ++r) {
+        local.look(scaled_[MemoryKind::lasting], r);
+        local.solve();
+        for (size_t j = 0; j < local.near.size(); ++j) {
+          Local::Near at = local.near[j];
+          double y = local.targets[size_t(at.which)];
+          visit(i + r, int64_t(j), learnt - 1 - local.age(at.which), std::sqrt(double(at.square)) / Local::kSteps, local.coefficients()[j],
+                set.regression ? y * target_spread + target_centre : y);
+        }
+      }
     }
   }
 
   int64_t run(const Rows<T>& rows, int64_t from, const double* targets, const double* weights, double* out, Stop& why) {
     why = Stop::done;
+    if (set.regression) scales.resize(size_t(rows.n));
     for (int64_t i = from; i < rows.n;) {
       int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
       measure(rows, i, n, used());
@@ -165,6 +190,7 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
         forecast(r, f);
+        if (set.regression) scales[size_t(i)] = scale_of_forecast();
         double weight = weights ? weights[i] : 1, y = standard(targets[i]);
         if (weight == 0) continue;
         weight = std::min(std::max(weight, kLightest), kHeaviest);
@@ -407,6 +433,15 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
   }
 
+  // Regression: how far the target of the row last forecast may be, up to a factor that is calibrated in Python. The usual error and the
+  // error at the neighbours count alike (their geometric mean), times the deviation that the local kernel machine expects.
+  double scale_of_forecast() const {
+    double usual = aggregate.usual_error;
+    if (!local.capacity || local.near.empty()) return usual * target_spread;
+    double here = std::sqrt(local.residual_square(usual * usual)), deviation = std::sqrt(Local::kRidge + local.variance());
+    return std::sqrt(usual * here) * deviation * target_spread;
+  }
+
   // The local aggregation's forecast, from that of the aggregation, p.
   const double* forecast_local(int64_t r, const double* p) {
     global_ = p;
@@ -502,10 +537,15 @@ template <class T> class Mixture {
   // begins again where that began; the recent one because its landmarks no longer cover the rows.
   void check_memories(int64_t r) {
     ++lasting_age;
-    if (lasting_age == next_rebuild) due.add(lasting_age == learnt ? used() : MemorySet{MemoryKind::lasting});
+    if (lasting_age == next_rebuild) {
+      due.add(lasting_age == learnt ? used() : MemorySet{MemoryKind::lasting});
+      for (Reason& reason : reasons)
+        reason = {lasting_age == learnt ? Reason::first_rows : Reason::more_rows, double(lasting_age), lasting_age};
+    }
     if (cusum > kCusumLimit && cusum_age >= kCusumRounds && learnt > capacity) {
       if (!held) lasting_age = std::min(cusum_age, capacity);
       due.add({MemoryKind::lasting});
+      reasons[MemoryKind::lasting] = {Reason::beaten, cusum, cusum_age};
     }
     relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
     if (ordered) check_coverage(r);
@@ -522,7 +562,10 @@ template <class T> class Mixture {
       coverage_start = coverage += (covered - coverage) / double(recent_age);
     else
       coverage += (covered - coverage) / double(set.budget);
-    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) due.add({MemoryKind::recent});
+    if (recent_age >= capacity && coverage < kLeastCoverage * coverage_start) {
+      due.add({MemoryKind::recent});
+      reasons[MemoryKind::recent] = {Reason::uncovered, coverage / coverage_start, recent_age};
+    }
   }
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];

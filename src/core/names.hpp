@@ -24,6 +24,16 @@ struct MemoryKind {
   static constexpr int count = 2;
 };
 
+// Why a memory is due: the first rows come (both memories, at 2, 4, 8, ... rows); twice as many rows have come since a change; the
+// recent memory has beaten the lasting one; the recent memory's landmarks no longer cover the rows.
+struct Reason {
+  enum Name { first_rows, more_rows, beaten, uncovered };
+  Name name = first_rows;
+  double figure = 0;                           // rows; rows; the CUSUM; the coverage over what it was
+  int64_t rounds = 0;                          // since the memory began, or since the CUSUM was 0
+};
+constexpr const char* kReasons[] = {"first_rows", "more_rows", "beaten", "uncovered"};
+
 // Whatever the aggregation takes a mean of: the experts and the stacked forecasts.
 constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear", "window", "labels", "stack", "forgetting_stack"};
 constexpr const char* kMemories[] = {"lasting", "recent"};

@@ -26,10 +26,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from kernelstream.calibration import ONE_DEVIATION, Calibration, check_coverage
+from kernelstream.class_weights import (
+    ClassWeight,
+    Counts,
+    balanced_weights,
+    check_class_weight,
+    given_weights,
+)
 from kernelstream.errors import CapacityError, ScoreOverflowError
+from kernelstream.explanations import Event, Neighbours
 from kernelstream.labels import (
+    NO_CLASS,
     add_class,
     codes_of_scores,
+    codes_of_targets,
     known_codes,
     labels_of_codes,
     link_of,
@@ -99,13 +110,71 @@ class _KernelEstimator(DefaultParts):
     def nbytes_(self) -> int:
         """Bytes of model state; constant once the learner's budget is full."""
         self._need_fitted()
-        return self.learner_.nbytes + (self.scaler_.nbytes if "scaler_" in self.__dict__ else 0)
+        parts = [self.__dict__.get(name) for name in ("learner_", "scaler_", "_calibration")]
+        return sum(part.nbytes for part in parts if part is not None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to a file, whole or not at all; ``kernelstream.load`` reads it."""
         from kernelstream.persistence import save
 
         save(self, path)
+
+    @property
+    def events_(self) -> list[Event]:
+        """The drift log: the last times that the default learner rebuilt a memory because of a change, the oldest first.
+
+        Other learners rebuild nothing, and have an empty log.
+        """
+        self._need_fitted()
+        return list(getattr(self.learner_, "events", []))
+
+    @property
+    def relevances_(self) -> Array:
+        """How much each feature counts in the local memory's distances, at most 1, by column (see ``feature_names_in_``)."""
+        self._need_fitted()
+        relevances = getattr(self.learner_, "relevances", None)
+        if relevances is None:
+            raise AttributeError(self._no_local_memory("relevances_"))
+        return np.asarray(relevances)
+
+    def neighbours(self, X: Any, k: int = 5) -> Neighbours:
+        """For each row the rows kept that decided: which they are, how far, their weights and targets; nothing is learnt.
+
+        Args:
+            X: rows.
+            k: how many to tell, the nearest first; the default learner looks at 24 in all.
+
+        >>> model = KernelClassifier().fit([[0.0], [1.0], [2.0], [3.0]] * 10, ["low", "low", "high", "high"] * 10)
+        >>> near = model.neighbours([[3.1]], k=2)
+        >>> near.targets.tolist(), (near.rows % 4).tolist()
+        ([['high', 'high']], [[3, 3]])
+        """
+        self._need_fitted()
+        find = getattr(self.learner_, "neighbours", None)
+        k = check_integer("k", k, low=1)
+        near: Neighbours | None = find(self._rows_to_score(X), k) if find else None
+        if near is None:
+            raise AttributeError(self._no_local_memory("neighbours"))
+        found = near.rows >= 0
+        return near._replace(rows=self._places(near.rows), targets=self._told_targets(near.targets, found))
+
+    def _no_local_memory(self, what: str) -> str:
+        return (
+            f"{what} needs a local memory, which only the default learner has (unless memory=0, or rows have more than "
+            f"3 budget features), and {self.learner_!r} on {self.n_features_in_} features has none"
+        )
+
+    def _places(self, rounds: Array) -> Array:
+        """Places in ``X`` of the rows that ``fit`` learnt in these rounds; later rounds count on."""
+        n, seed = self.__dict__.get("_shuffled", (0, 0))
+        fitted = (rounds >= 0) & (rounds < n)
+        if not fitted.any():
+            return rounds
+        order = np.random.RandomState(seed).permutation(n)
+        return np.where(fitted, order[np.where(fitted, rounds, 0)], rounds)
+
+    def _told_targets(self, targets: Array, found: Array) -> Array:
+        return np.where(found, targets, np.nan)
 
     def widen(self, width: int) -> None:
         """Accept rows of more features; those seen before keep their columns, the new ones were always zero."""
@@ -170,11 +239,19 @@ class _KernelEstimator(DefaultParts):
         if self.scale is not False and not (self.scale == "auto" and learner.scales_itself):
             self.scaler_ = Scaler.new(rows)
 
-    def _order(self, n: int) -> Array | None:
-        """The order in which ``fit`` learns n rows; None: as they come."""
+    def _order(self, n: int, weights: Array | None) -> Array | None:
+        """The order in which ``fit`` learns n rows; None: as they come. Rows of weight 0 are left out."""
         if not isinstance(self.shuffle, bool | np.bool_):
             raise ValueError(f"shuffle must be True or False, got {self.shuffle!r}")
-        return check_random_state(self.random_state).permutation(n) if self.shuffle else None
+        some = np.flatnonzero(weights) if weights is not None and not weights.all() else None
+        if not self.shuffle:
+            return some
+        generator, n = check_random_state(self.random_state), n if some is None else len(some)
+        whole = isinstance(self.random_state, numbers.Integral)
+        seed = self.random_state if whole else generator.randint(2**31)
+        self._shuffled = (n, int(seed))  # from which the order can be made again
+        order = np.random.RandomState(seed).permutation(n)
+        return order if some is None else some[order]
 
     def _weights(self, sample_weight: ArrayLike | None, rows: Any, *, some: bool = False) -> Array | None:
         """Checked weights; ``some``: not all may be zero (in a chunk of a stream they may)."""
@@ -284,12 +361,12 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
             rows = self._new_rows(X)
             targets, weights = self._targets(y, rows), self._weights(sample_weight, rows, some=True)
             self._start(rows, 1, regression=True)
-            order = self._order(rows.n)
+            order = self._order(rows.n, weights)
             if order is not None:
                 rows, targets, weights = _taken(rows, order), targets[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            learn = self.learner_.run if order is None else self.learner_.learn_set
-            _named(order, lambda: learn(rows, targets, weights))
+            _named(order, lambda: self._run(rows, targets, weights, as_set=self.shuffle)[0])
+            self._calibration.settle()
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -299,6 +376,18 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
 
     def predict_then_learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Predict each row, then learn it; the values predicted before (0 for the very first row)."""
+        return self._learn(X, y, sample_weight, ())[0]
+
+    def predict_interval_then_learn(
+        self, X: Any, y: ArrayLike, coverage: Any = 0.9, sample_weight: ArrayLike | None = None
+    ) -> Array:
+        """An interval for each row, as ``predict_interval`` gives it just before the row is learnt."""
+        coverages = check_coverage(coverage)
+        return _intervals(*self._learn(X, y, sample_weight, coverages), coverage)
+
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, coverages: ArrayLike
+    ) -> tuple[Array, Array]:
         with Transaction(self) as transaction:
             new = "learner_" not in self.__dict__
             rows = self._rows(X, reset=new)
@@ -307,11 +396,68 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
                 self._start(rows, 1, regression=True)
             else:
                 transaction.keep(self.learner_, rows.n)
-            return self.learner_.run(self._rows_to_learn(rows, weights), targets, weights)[:, 0]
+            return self._run(self._rows_to_learn(rows, weights), targets, weights, coverages)
 
-    def predict(self, X: Any) -> Array:
-        """Predicted values; nothing is learnt."""
-        return self._score(X)[:, 0]
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted values; nothing is learnt.
+
+        Args:
+            X: rows.
+            return_std: whether to return the pair of values and standard deviations. The latter are half the widths of the
+                intervals that cover 68.3 %, which is one standard deviation of a normal law and not moved by outliers.
+        """
+        if not return_std:
+            return self._score(X)[:, 0]
+        lower, upper = self._intervals(X, ONE_DEVIATION).T
+        return self._score(X)[:, 0], (upper - lower) / 2
+
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
+        """Intervals that hold the targets with a probability of ``coverage``; nothing is learnt.
+
+        They are calibrated by the errors made on the rows learnt so far, each before it was learnt (see
+        ``kernelstream.calibration``). While fewer than about ``1 / (1 - coverage)`` rows have been learnt they are infinite.
+
+        Args:
+            X: rows.
+            coverage: a number above 0 and below 1, or several.
+
+        Returns:
+            Lower and upper ends, ``(n, 2)``; for several coverages ``(n, coverages, 2)``.
+
+        >>> x = np.random.default_rng(0).uniform(0, 6, (3000, 1))
+        >>> y = np.sin(x[:, 0]) + np.random.default_rng(1).normal(0, 0.1, 3000)
+        >>> model = KernelRegressor().fit(x[:2000], y[:2000])
+        >>> lower, upper = model.predict_interval(x[2000:], coverage=0.9).T
+        >>> bool(abs(((lower <= y[2000:]) & (y[2000:] <= upper)).mean() - 0.9) < 0.03)
+        True
+        """
+        return self._intervals(X, coverage)
+
+    def _intervals(self, X: Any, coverage: Any) -> Array:
+        coverages = check_coverage(coverage)
+        scores, scales = self.learner_.score_with_scales(self._rows_to_score(X))
+        reaches = np.array([self._calibration.reach(c) for c in coverages])
+        sizes = np.ones(len(scores)) if scales is None else scales
+        return _intervals(scores[:, 0], sizes[:, None] * reaches, coverage)
+
+    def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
+        super()._start(rows, outputs, regression=regression)
+        self._calibration = Calibration()
+
+    def _run(
+        self,
+        rows: Any,
+        targets: Array,
+        weights: Array | None,
+        coverages: ArrayLike = (),
+        as_set: bool = False,
+    ) -> tuple[Array, Array]:
+        """Predict then learn; the values before, and how far intervals of some coverages reached."""
+        learn = self.learner_.learn_set if as_set else self.learner_.run
+        scores = learn(rows, targets, weights)[:, 0]
+        scales = self.learner_.take_scales()
+        reaches = self._calibration.learn(targets - scores, scales, coverages, weights)
+        return scores, reaches if scales is None else reaches * scales[:, None]
 
     def _targets(self, y: ArrayLike, rows: Any) -> Array:
         if y is None:
@@ -331,6 +477,12 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
                 f"y has {what} at row {bad[0]}: only finite targets that {dtype.__name__} holds can be learnt"
             )
         return targets
+
+
+def _intervals(values: Array, reaches: Array, coverage: Any) -> Array:
+    """Lower and upper ends, ``(n, 2)`` for one coverage, ``(n, coverages, 2)`` for several."""
+    ends = np.stack([values[:, None] - reaches, values[:, None] + reaches], axis=2)
+    return ends[:, 0] if isinstance(coverage, numbers.Real) else ends
 
 
 def _taken(rows: Any, order: Array) -> Any:
@@ -388,6 +540,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
             do so themselves, as the default does.
 
+        class_weight: what the weights of a class's rows are multiplied with: a dictionary from labels to weights (1 for those
+            it does not name), or "balanced": the more, the rarer the class is among the rows of ``fit``, or among those of a
+            stream so far (``kernelstream.class_weights``).
+
     Attributes:
         classes_: the classes known, sorted. learner_: the learner at work. n_features_in_, feature_names_in_: as in
         scikit-learn. nbytes_: bytes of state.
@@ -401,6 +557,19 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
     """
 
     classes_: Array
+    _class_counts: Counts  # of rows learnt, if weights are to be balanced
+
+    def __init__(
+        self,
+        learner: Learner | str | None = None,
+        *,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        scale: Scale = False,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale)
+        self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -417,12 +586,13 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             weights = self._weights(sample_weight, rows, some=True)
             classes, codes = np.unique(labels, return_inverse=True)
             self._start(rows, outputs_of(len(classes)), regression=False)
+            weights = self._class_weighted(labels, weights, stream=False)
             self.classes_, self._open = classes, False
-            order = self._order(rows.n)
+            order = self._order(rows.n, weights)
             if order is not None:
                 rows, codes, weights = _taken(rows, order), codes[order], _taken_weights(weights, order)
             rows = self._rows_to_learn(rows, weights)
-            learn = self.learner_.run if order is None else self.learner_.learn_set
+            learn = self.learner_.learn_set if self.shuffle else self.learner_.run
             targets = targets_of(codes, len(classes))
             _named(order, lambda: learn(rows, targets, weights))
         return self
@@ -483,6 +653,28 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         scores = self._score(X)
         return probabilities(scores, len(self.classes_), link_of(self.learner_))
 
+    def _told_targets(self, targets: Array, found: Array) -> Array:
+        codes = np.where(
+            found, codes_of_targets(targets.ravel(), len(self.classes_)).reshape(targets.shape), NO_CLASS
+        )
+        return labels_of_codes(self.classes_, codes.ravel()).reshape(targets.shape)
+
+    def _start(self, rows: Any, outputs: int, *, regression: bool) -> None:
+        check_class_weight(self.class_weight)
+        super()._start(rows, outputs, regression=regression)
+        self._class_counts = {}
+
+    def _class_weighted(self, labels: Array, weights: Array | None, *, stream: bool) -> Array | None:
+        """The rows' weights times those of their classes, which are counted."""
+        check_class_weight(self.class_weight)
+        if self.class_weight is None:
+            return weights
+        if isinstance(self.class_weight, str):
+            counts = self.__dict__.get("_class_counts", {})
+            weights, self._class_counts = balanced_weights(counts, labels, weights, stream=stream)
+            return weights
+        return given_weights(self.class_weight, labels, weights)
+
     # ---- labels ----
 
     def _known_labels(self, y: Any, rows: Any) -> tuple[Array, Array] | None:
@@ -522,6 +714,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             known, is_open = self._known_classes(classes, new, labels)
             if codes is not None:
                 transaction.keep(self.learner_, rows.n)
+                weights = self._class_weighted(labels, weights, stream=True)
                 scores = self._run(self._rows_to_learn(rows, weights), codes, weights)
                 return scores, codes_of_scores(scores, len(known))
             first_rows = self._first_rows(labels, known, is_open)
@@ -530,6 +723,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
                 self.classes_, self._open = known, is_open
             else:
                 transaction.keep(self.learner_, None if first_rows else rows.n)
+            weights = self._class_weighted(labels, weights, stream=True)
             rows = self._rows_to_learn(rows, weights)
             return self._run_with_new_classes(rows, labels, weights, first_rows)
 

@@ -20,6 +20,7 @@ __all__ = [
     "NO_CLASS",
     "add_class",
     "codes_of_scores",
+    "codes_of_targets",
     "known_codes",
     "labels_of_codes",
     "link_of",

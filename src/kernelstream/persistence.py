@@ -15,6 +15,7 @@ import numbers
 import os
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import kernels, losses
+from kernelstream.calibration import Calibration
+from kernelstream.class_weights import ClassWeight, Counts, check_class_weight
 from kernelstream.errors import ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.files import write_atomically
@@ -40,13 +43,16 @@ Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
 FORMAT = 3
-"""The format written. A file of a higher one is refused; lower ones are read. 2, 3: NewtonMixture's state."""
+"""The format written. A file of a higher one is refused; lower ones are read.
+
+2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression.
+"""
 
 MAX_BYTES = 1 << 33
 """The largest file read and the largest model made of one, unless told otherwise: 8 GiB."""
 
 _KEY = "kernelstream"
-_SCALER = "scaler."  # before the names of its arrays
+_SCALER, _CALIBRATION = "scaler.", "calibration."  # before the names of their arrays
 _FIT = ("shuffle", "random_state", "scale")  # parameters of the estimators beside the learner
 _ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
@@ -111,7 +117,11 @@ def describe(path: str | os.PathLike[str]) -> Record:
     data = _read(path, MAX_BYTES)
     model, record, arrays = _unpacked(data, os.fspath(path), MAX_BYTES)
     shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
-    return record | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
+    return (
+        record
+        | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
+        | {"events": [event.record() for event in model.events_]}
+    )
 
 
 def pack(model: Model, note: Any = None) -> bytes:
@@ -144,7 +154,13 @@ def pack(model: Model, note: Any = None) -> bytes:
     if isinstance(model, KernelClassifier):
         record["classes"] = _encode_classes(model.classes_)
         record["open"] = model._open
+        record["class_weight"] = _encode_class_weight(model.class_weight)
+        record["class_counts"] = _encode_pairs(model._class_counts)
+    if "_shuffled" in model.__dict__:
+        record["shuffled"] = list(model._shuffled)
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
+    if isinstance(model, KernelRegressor):
+        arrays |= {_CALIBRATION + key: array for key, array in model._calibration.state().items()}
     if hasattr(model, "scaler_"):
         arrays |= {_SCALER + key: np.ascontiguousarray(a) for key, a in model.scaler_.arrays.items()}
     _check_numbers(arrays, f"this {name}")
@@ -309,6 +325,8 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
             f"{record['learner']} has no hyper-parameter {unknown[0]!r}: upgrade kernelstream"
         )
     learner: Learner = kind(**parameters)
+    calibration = {key: arrays[key] for key in arrays if key.startswith(_CALIBRATION)}
+    arrays = {key: array for key, array in arrays.items() if key not in calibration}
     classes = _decode_classes(record["classes"], memory) if estimator is KernelClassifier else None
     max_bytes = memory.left
     _check_numbers(arrays, "its learner")
@@ -336,9 +354,21 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
             raise ModelFileError(f"its feature names are not {model.n_features_in_} strings")
         model.feature_names_in_ = np.array(names, object)
+    if "shuffled" in record:
+        n, seed = record["shuffled"]
+        if type(n) is not int or type(seed) is not int or not (0 <= n < 2**48 and 0 <= seed < 2**32):
+            raise ModelFileError("the order that it says it was fitted in is none")
+        model._shuffled = (n, seed)
+    if isinstance(model, KernelRegressor):
+        own = {key.removeprefix(_CALIBRATION): array for key, array in calibration.items()}
+        model._calibration = Calibration.restore(own) if record["format"] >= 3 else Calibration()
+    elif calibration:
+        raise ModelFileError("a classifier has no calibration")
     if isinstance(model, KernelClassifier):
         assert classes is not None
         model.classes_, model._open = classes, record["open"] is True
+        model.class_weight = _decode_class_weight(record.get("class_weight"))
+        model._class_counts = _decode_counts(record.get("class_counts", []), classes)
     return model
 
 
@@ -443,6 +473,32 @@ def _encode_fit(model: Model) -> Record:
     if not isinstance(given["random_state"], numbers.Integral | None):
         del given["random_state"]
     return {key: _encode(value, key) for key, value in given.items()}
+
+
+def _encode_class_weight(class_weight: ClassWeight) -> Any:
+    return (
+        class_weight if class_weight is None or isinstance(class_weight, str) else _encode_pairs(class_weight)
+    )
+
+
+def _encode_pairs(of_labels: Mapping[Any, Any]) -> list[Any]:
+    """What belongs to each label, as pairs: a key of a JSON object could only be a string."""
+    return [[_encode(label, "a label"), _encode(value, "its weight")] for label, value in of_labels.items()]
+
+
+def _decode_class_weight(pairs: Any) -> ClassWeight:
+    class_weight = dict(pairs) if isinstance(pairs, list) else pairs
+    check_class_weight(class_weight)
+    known: ClassWeight = class_weight
+    return known
+
+
+def _decode_counts(pairs: list[Any], classes: NDArray[Any]) -> Counts:
+    counts = dict(pairs)
+    known = set(classes.tolist())
+    if not all(type(n) is int and n >= 0 and label in known for label, n in counts.items()):
+        raise ModelFileError("its counts of classes are not those of its classes")
+    return counts
 
 
 def _encode_classes(classes: NDArray[Any]) -> Record:

@@ -20,6 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream._core import core
+from kernelstream.class_weights import (
+    ClassWeight,
+    Counts,
+    balanced_weights,
+    check_class_weight,
+    given_weights,
+)
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.estimators import default_learner, started_copy
 from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
@@ -188,6 +195,9 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     ----------
     learner
         The algorithm, for example `BOGD(budget=100)`; by default `NewtonMixture()`, which needs no tuning.
+    class_weight
+        What the weights of a class's rows are multiplied with: a dictionary from labels to weights, or "balanced": the more, the
+        rarer the class has been so far.
 
     Examples
     --------
@@ -211,9 +221,13 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     _labels: list[Any]
     _target_of: dict[Hashable, float]
+    _class_counts: Counts
 
-    def __init__(self, learner: Learner | None = None) -> None:
+    def __init__(self, learner: Learner | None = None, class_weight: ClassWeight = None) -> None:
         super().__init__(learner)
+        check_class_weight(class_weight)
+        self.class_weight = class_weight
+        self._class_counts = {}
         self._labels = []  # sorted; a label's place is its code
         self._target_of = {}
 
@@ -281,6 +295,12 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
             _check_labels(first_rows, self._labels)
         with Transaction(self) as transaction:
             learner = self._grown(columns, transaction, None if first_rows else rows.n, regression=False)
+            if isinstance(self.class_weight, str):
+                weights, self._class_counts = balanced_weights(
+                    self._class_counts, labels, weights, stream=True
+                )
+            elif self.class_weight is not None:
+                weights = given_weights(self.class_weight, labels, weights)
             start = 0
             for (
                 label,

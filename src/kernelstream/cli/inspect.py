@@ -55,6 +55,9 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
         pairs.append(("arrays", ", ".join(f"{name} {shape}" for name, shape in shapes)))
     pairs.append(("model in memory", size(record["model_bytes"])))
     pairs.append(("file", f"{size(record['file_bytes'])}, format {record['format']}, checksum right"))
+    pairs += [
+        ("drift log" if not place else "", event["text"]) for place, event in enumerate(record["events"])
+    ]
     if note is not None:
         pairs.append(("note", _shortened([json.dumps(note)])))
     width = max(len(name) for name, _ in pairs)

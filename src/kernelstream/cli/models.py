@@ -6,25 +6,71 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernelstream import kernels
+from kernelstream.class_weights import ClassWeight
 from kernelstream.cli.arguments import UsageError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, default_learner
 from kernelstream.learners import Learner, registered
 from kernelstream.losses import as_loss
+from kernelstream.scaling import Scale
 from kernelstream.stream.datasets import did_you_mean
 
-__all__ = ["Estimator", "estimator_of", "learner_class", "learner_of", "learnt_model", "pick", "scaling_text"]
+__all__ = [
+    "Estimator",
+    "class_weight_of",
+    "estimator_of",
+    "learner_class",
+    "learner_of",
+    "learnt_model",
+    "pick",
+    "scaling_text",
+]
 
 Estimator = KernelClassifier | KernelRegressor
 
 
-def estimator_of(task: str, learner: Learner, scale: bool | None = None) -> Estimator:
+def estimator_of(
+    task: str, learner: Learner, scale: bool | None = None, class_weight: str | None = None
+) -> Estimator:
     """A new estimator for a task. Without a word about scaling, it is done for learners that do not scale by themselves.
 
     >>> estimator_of("regression", default_learner())
     KernelRegressor(learner=NewtonMixture(), scale='auto')
     """
-    kind = KernelRegressor if task == "regression" else KernelClassifier
-    return kind(learner, scale="auto" if scale is None else scale)
+    scaled: Scale = "auto" if scale is None else scale
+    if task == "regression":
+        if class_weight is not None:
+            raise UsageError("--class-weight is for classification, and this is a regression")
+        return KernelRegressor(learner, scale=scaled)
+    return KernelClassifier(learner, scale=scaled, class_weight=class_weight_of(class_weight))
+
+
+def class_weight_of(text: str | None) -> ClassWeight:
+    """What `--class-weight` says: "balanced", or weights of labels such as "yes=5,no=1".
+
+    >>> class_weight_of("yes=5"), class_weight_of("1=72")
+    ({'yes': 5.0}, {'1': 72.0, 1.0: 72.0})
+    """
+    if text is None:
+        return None
+    if text == "balanced":
+        return "balanced"
+    weights: dict[Any, float] = {}
+    for pair in text.split(","):
+        label, equals, number = pair.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if not equals or not 0 <= weight < float("inf"):
+            raise UsageError(
+                f"--class-weight must be `balanced` or weights of labels such as `yes=5,no=1`, got {text!r}"
+            )
+        weights[label] = weight
+        try:
+            weights[float(label)] = weight  # the labels may be numbers
+        except ValueError:
+            pass
+    return weights
 
 
 def scaling_text(models: Iterable[tuple[str, Estimator]]) -> str:

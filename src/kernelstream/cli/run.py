@@ -50,6 +50,11 @@ examples:
 )
 @settings_option
 @click.option(
+    "--class-weight",
+    metavar="WEIGHTS",
+    help="`balanced`: rare classes weigh more; or weights of labels, such as `yes=5,no=1`.",
+)
+@click.option(
     "--from",
     "from_model",
     metavar="MODEL",
@@ -80,6 +85,7 @@ def run(
     sources: tuple[str, ...],
     learner: str | None,
     settings: tuple[tuple[str, Any], ...],
+    class_weight: str | None,
     from_model: str | None,
     save: str | None,
     predictions: str | None,
@@ -104,6 +110,7 @@ def run(
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
     from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
     from kernelstream.estimators import KernelRegressor
+    from kernelstream.explanations import event_lines
     from kernelstream.metrics import WINDOW
     from kernelstream.persistence import save as save_model
     from kernelstream.runner import EVERY, MAX_CLASSES, Run
@@ -115,9 +122,9 @@ def run(
     if every == 0 or window == 0 or max_classes == 0:
         raise UsageError("--every, --window and --max-classes must be at least 1")
     names, options = reading_arguments(sources, reading)
-    if from_model and (learner or settings or scale is not None or "task" in options):
+    if from_model and (learner or settings or class_weight or scale is not None or "task" in options):
         raise UsageError(
-            "--from goes on with a model as it is: --learner, --set, --scale and --task are not for it"
+            "--from goes on with a model as it is: --learner, --set, --class-weight, --scale and --task are not for it"
         )
     check_paths(
         sources=names,
@@ -146,6 +153,7 @@ def run(
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
         "predictions": predictions,
+        **({} if class_weight is None else {"class_weight": class_weight}),
         **({} if scale is None else {"scale": scale}),
         **({"from": from_model} if from_model else {}),
         **{key: value for key, value in options.items() if key not in (*_CHANGEABLE, "encoding")},
@@ -160,7 +168,7 @@ def run(
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
-            model or estimator_of(task, algorithm, scale),
+            model or estimator_of(task, algorithm, scale, class_weight),
             lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
             predictions=predictions,
             checkpoint=checkpoint,
@@ -192,7 +200,9 @@ def run(
         record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
     if outcome.rows_before:
         record["rows_learnt_before"] = outcome.rows_before
+    events = outcome.model.events_
     if as_json:
+        record["events"] = [event.record() for event in events]
         record |= result.evaluation.record() if result.evaluation else {}
         record["scaled"] = hasattr(outcome.model, "scaler_")
         print(json.dumps({"source": name, "learner": title, "interrupted": outcome.interrupted} | record))
@@ -206,6 +216,8 @@ def run(
         print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
+    if events:
+        print(event_lines(events))
     if outcome.rows_before:
         done = "this run had finished before" if not rows and not outcome.interrupted else "went on"
         print(f"{done}: {outcome.rows_before:,} rows came from the checkpoint in {checkpoint}")

@@ -271,9 +271,17 @@ class Learner(DefaultParts, ABC):
         self._run(rows, np.ascontiguousarray(targets, np.float64), sample_weight, scores)
         return scores
 
-    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> None:
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Learn rows of a data set, whose order means nothing; nothing was learnt before. Most learners do as in ``run``."""
-        Learner.run(self, rows, targets, sample_weight)
+        return Learner.run(self, rows, targets, sample_weight)
+
+    def score_with_scales(self, rows: Any) -> tuple[Array, Array | None]:
+        """Scores, and in a regression how far each target may be, up to a factor; None: equally far everywhere."""
+        return self.score(rows), None
+
+    def take_scales(self) -> Array | None:
+        """The scales, as above, of the rows of the last run, before each was learnt; they are given once."""
+        return None
 
     def state(self) -> State:
         """Everything learnt, as arrays; ``restore`` takes it back."""

@@ -50,6 +50,7 @@ from sklearn.base import clone
 from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.errors import MergeError
+from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
@@ -195,6 +196,7 @@ class NewtonMixture(CoreLearner):
     memory: int
     _core: Any
     _landmarks: int
+    _log: EventLog
 
     def __init__(self, budget: int = 200, memory: int = 2**26) -> None:
         self.budget, self.memory = budget, memory
@@ -253,16 +255,54 @@ class NewtonMixture(CoreLearner):
             self._rebuild_due()
         return super().run(rows, targets, sample_weight)
 
-    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> None:
+    def learn_set(self, rows: Any, targets: Array, sample_weight: Array | None = None) -> Array:
         """Learn rows whose order means nothing: no expert that forgets, or looks at what came last, takes part."""
         self._core.learn_set()
-        super().learn_set(rows, targets, sample_weight)
+        return super().learn_set(rows, targets, sample_weight)
 
     def _run_core(self, rows: Any, targets: Array, weights: Array | None, scores: Array, first: int) -> None:
         at = 0
         while at < rows.n:
             at = self._finished(self._core.run(rows, at, targets, weights, scores))
             self._rebuild_due()
+
+    # ---- what it can tell ----
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of model state."""
+        return int(self._core.nbytes) + self._log.nbytes
+
+    @property
+    def events(self) -> list[Event]:
+        """The last times that a memory was rebuilt because of a change, the oldest first."""
+        return self._log.events
+
+    @property
+    def relevances(self) -> Array | None:
+        """How much each feature counts in the local memory's distances, at most 1; None without a local memory."""
+        return self._core.array("local_relevance") if self._core.local else None
+
+    def neighbours(self, rows: Any, k: int) -> Neighbours | None:
+        """The k nearest of the neighbours that decide about each row; None without a local memory."""
+        if not self._core.local:
+            return None
+        k = check_integer("k", k, low=1, high=self._core.NEIGHBOURS)
+        return Neighbours(*self._core.neighbours(as_rows(rows, self._dtype), k))
+
+    def score_with_scales(self, rows: Any) -> tuple[Array, Array | None]:
+        """Scores, and in a regression how far each target may be, up to a factor."""
+        if not self._regression:
+            return super().score_with_scales(rows)
+        scores, scales = self._core.score_with_scales(as_rows(rows, self._dtype))
+        if not np.isfinite(scores).all():
+            raise self.overflow(int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0]))
+        return scores, scales
+
+    def take_scales(self) -> Array | None:
+        """The scales, as above, of the rows of the last run, before each was learnt; they are given once."""
+        scales: Array = self._core.take_scales()
+        return scales if self._regression else None
 
     # ---- merging ----
 
@@ -320,6 +360,10 @@ class NewtonMixture(CoreLearner):
         due, memories = self._core.due, self._core.MEMORIES
         if self._regression and due and len(due) == (len(memories) if self._core.ordered else 1):
             self._standardise()
+        for memory in due:
+            reason, figure, rounds = self._core.reason(memory)
+            if reason:  # not the first rows
+                self._log.add(self._core.learnt, memory, reason, figure, rounds)
         if due:
             self._rebuild(due)
         if self._core.relevance_due:
@@ -446,11 +490,25 @@ class NewtonMixture(CoreLearner):
 
     # ---- state ----
 
+    def _build(self) -> None:
+        super()._build()
+        self._log = EventLog(self._core.MEMORIES, self._core.REASONS)
+
+    def _core_arrays(self) -> State:
+        arrays: State = self._core.state()
+        return arrays | self._log.state()
+
     def _load_core(self, arrays: State) -> None:
-        self._core.restore(arrays)
+        log = {name: arrays[name] for name in self._log.state() if name in arrays}
+        if len(log) != 2 or not self._log.fits(log):
+            raise state_error()
+        self._core.restore({name: array for name, array in arrays.items() if name not in log})
+        self._log.restore(log)
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        if "events" not in state:
+            state = state | EventLog((), ()).state()
         if "learnt" in state and "ordered" not in state:
             return self._from_format_2(state)
         if "numbers" not in state or "counters" not in state:
