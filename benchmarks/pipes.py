@@ -56,7 +56,7 @@ def latencies(python, model, kind, header, lines):
         reader.start()
         process.stdin.write((header + "\n" if header else "").encode())
         process.stdin.write(f"{lines[0]}\n".encode())
-        for _ in range(100):  # its start is not measured here
+        for _ in range(300):  # its start is not measured here
             time.sleep(0.1)
             if answered:
                 break

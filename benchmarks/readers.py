@@ -14,7 +14,13 @@ from __future__ import annotations
 
 import os
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"):
+for variable in (
+    "POLARS_MAX_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "ARROW_NUM_THREADS",
+):
     os.environ[variable] = "1"
 
 import argparse
@@ -29,6 +35,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -124,6 +131,7 @@ def numbers(folder: Path, n: int) -> list[tuple[str, int, float, list[Contender]
                     "pyarrow `read_csv`, one thread",
                     lambda: pa.csv.read_csv(csv, pa.csv.ReadOptions(use_threads=False)),
                 ),
+                ("polars `read_csv` and `to_numpy`, one thread", lambda: pl.read_csv(csv).to_numpy()),
                 *vw_contenders(folder, "numbers", lines),
             ],
         ),
@@ -134,6 +142,13 @@ def numbers(folder: Path, n: int) -> list[tuple[str, int, float, list[Contender]
             [
                 ("`read`", lambda: consume(parquet)),
                 ("pandas `read_parquet`", lambda: pd.read_parquet(parquet)),
+                (
+                    "pyarrow `read_table` and to NumPy, one thread",
+                    lambda: np.column_stack(
+                        [c.to_numpy() for c in pa.parquet.read_table(parquet, use_threads=False).columns]
+                    ),
+                ),
+                ("polars `read_parquet` and `to_numpy`", lambda: pl.read_parquet(parquet).to_numpy()),
             ],
         ),
         (
@@ -177,6 +192,15 @@ def mixed(folder: Path, n: int) -> list[tuple[str, int, float, list[Contender]]]
                 ("`read`, hashed", lambda: consume(csv, hashed=256)),
                 ("pandas `read_csv`", lambda: pd.read_csv(csv)),
                 ("pandas `read_csv` and `get_dummies`", dummies),
+                (
+                    "pyarrow `read_csv`, one thread",
+                    lambda: pa.csv.read_csv(csv, pa.csv.ReadOptions(use_threads=False)),
+                ),
+                ("polars `read_csv`, one thread", lambda: pl.read_csv(csv)),
+                (
+                    "polars `read_csv` and `to_dummies`, one thread",
+                    lambda: pl.read_csv(csv).to_dummies([f"c{i}" for i in range(8)]),
+                ),
             ],
         ),
         (

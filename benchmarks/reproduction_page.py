@@ -14,7 +14,7 @@ from pathlib import Path
 from kernelstream_reproduce.comparison import summarise
 from kernelstream_reproduce.protocols import all_experiments
 from kernelstream_reproduce.store import Store
-from kernelstream_reproduce.summary import Entry, Figure, Section, Table
+from kernelstream_reproduce.summary import Entry, Figure, Section, Summary, Table
 
 PICTURES = (
     "overview",
@@ -91,6 +91,19 @@ def table_of(table: Table, notes: dict[str, int]) -> str:
     return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in rows)
 
 
+def explained(summary: Summary) -> str:
+    """How many of the figures that did not come out have an explanation, in words."""
+    sections = [section for paper in summary.papers for section in paper.sections]
+    entries = [entry for section in sections for table in section.tables for entry in table.entries]
+    notes = [entry.explanation for entry in entries if entry.explanation]
+    known = sum("not explained" not in note.lower() for note in notes)
+    return (
+        f"{len(notes)} figures are beyond three standard errors when all rounds count. For {known} of them the notes below "
+        f"say what they come from; for {len(notes) - known} this is not known. "
+        "[Settings that the papers do not give](../verdicts.md) has the runs behind many of the notes."
+    )
+
+
 def section_of(section: Section, pictures: Path, out: Path) -> str:
     parts = [
         f"### {section.place}: {section.title}",
@@ -128,7 +141,12 @@ def main() -> None:
         packed = gzip.compress((given.folder / name).read_bytes(), mtime=0)
         (given.out / f"{name}.gz").write_bytes(packed)
     levels = Counter(row["cpu"] for row in store.results.values())
-    parts = [HEAD, f"{len(store.results):,} runs, CPU level {', '.join(levels)}.", *summary.words]
+    parts = [
+        HEAD,
+        f"{len(store.results):,} runs, CPU level {', '.join(levels)}.",
+        *summary.words,
+        explained(summary),
+    ]
     for paper in summary.papers:
         parts.append(f"## {paper.title}\n\n{paper.authors}, {paper.venue}.")
         parts += [section_of(section, pictures, given.out) for section in paper.sections]

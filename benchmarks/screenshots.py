@@ -86,6 +86,8 @@ def draw(name, shown, width):
         console.print(Text.from_ansi(line), no_wrap=True, crop=True)
     svg = console.export_svg(title="")
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
+    # CairoSVG does not stretch a text to the length it is to have: its own width must be the 12.2 pixels per character.
+    svg = svg.replace("font-size: 20px", "font-size: 20.46px")
     cairosvg.svg2png(svg.encode(), write_to=str(PICTURES / f"{name}.png"), output_width=1100)
 
 

@@ -163,6 +163,43 @@ def german() -> Rows:
     return [*rows, ["paper", "29.88 ± 0.51", "", "27.93 ± 0.48", ""]]
 
 
+def others() -> Rows:
+    """Cells of Table 3 that no setting at alignment's bandwidth comes near: the nearest over bandwidths and the paper's grids."""
+    rows: Rows = [["data", "learner", "paper", "nearest", "where", "best of the grid at that sigma"]]
+    for data, name, paper, settings, points in (
+        ("a9a", "BOGD", 29.61, {"class": "BOGD", "budget": 200}, [{"eta": e, "lam": s} for e, s in STEPS]),
+        (
+            "cod-rna.train",
+            "BOGD",
+            13.82,
+            {"class": "BOGD", "budget": 200},
+            [{"eta": e, "lam": s} for e, s in STEPS],
+        ),
+        (
+            "w7a",
+            "Projectron",
+            4.75,
+            {"class": "Projectron", "budget": 200},
+            [{"eta": e} for e in (0.0, 0.1, 0.3, 0.6)],
+        ),
+        ("a9a", "RBP", 28.30, {"class": "RBP", "budget": 200}, [{}]),
+    ):
+        found = {}
+        for exponent in range(-2, 8):
+            for point in points:
+                if point.get("eta", 1.0) < 0.01 and "lam" in point:
+                    continue  # steps that small predict one class
+                chosen = settings | point | {"bandwidth": 2.0**exponent}
+                found[exponent, str(point)] = skegd(data, chosen, [TUNING_SEED])[0]
+        at = min(found, key=lambda key: abs(found[key] - paper))
+        best = min(value for (exponent, _), value in found.items() if exponent == at[0])
+        rows.append(
+            [data, name, f"{paper}", f"{found[at]:.2f}", f"sigma = 2^{at[0]}, {at[1]}", f"{best:.2f}"]
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
 # ---- SkeGD, Table 4 ----
 
 
@@ -224,25 +261,25 @@ def mushrooms() -> Rows:
 
 
 def usps() -> Rows:
-    """NOLANA beside NOGD by bandwidth, each with the better of three steps, over six shuffles."""
+    """NOLANA beside NOGD by bandwidth, each with the best of four steps on 3,000 rows of another shuffle, over six shuffles."""
     rows: Rows = [["sigma / median", "NOGD, accuracy", "NOLANA, accuracy", "gain"]]
-    for width in (0.25, 0.35, 0.5, 0.7, 1.0):
-        best: dict[str, tuple[float, list[float], float]] = {}
-        for name, eta in itertools.product(("NOGD", "NOLANA"), (0.1, 0.5, 1.0, 2.0)):
-            settings = {"budget": 100, "rank": 80, "loss": "hinge", "eta": eta, "bandwidth": width}
+    for width in (0.25, 0.35, 0.5):
+        found, cells = {}, []
+        for name in ("NOGD", "NOLANA"):
+            settings = {"budget": 100, "rank": 80, "loss": "hinge", "bandwidth": width}
             settings |= {"epsilon": 50} if name == "NOLANA" else {}
 
-            def accuracy(seed: int, name: str = name, settings: dict[str, Any] = settings) -> float:
-                return nolana_stream(Trial("", "usps", name, settings, seed=seed)).measures["accuracy"]
+            def accuracy(
+                eta: float, seed: int, most: int | None = None, name: str = name, s: dict[str, Any] = settings
+            ) -> float:
+                trial = Trial("", "usps", name, s | {"eta": eta}, seed=seed, rows=most)
+                return nolana_stream(trial).measures["accuracy"]
 
-            tuning = accuracy(TUNING_SEED)
-            if name not in best or tuning > best[name][0]:
-                best[name] = tuning, [accuracy(seed) for seed in range(6)], eta
-        nogd, nolana = best["NOGD"][1], best["NOLANA"][1]
-        cells = [
-            f"{mean(values)} (eta = {best[n][2]:g})" for n, values in (("NOGD", nogd), ("NOLANA", nolana))
-        ]
-        rows.append([f"{width:g}", *cells, f"{np.mean(nolana) - np.mean(nogd):+.2f}"])
+            best = max((0.1, 0.5, 1.0, 2.0), key=lambda eta: accuracy(eta, TUNING_SEED, 3000))
+            found[name] = [accuracy(best, seed) for seed in range(6)]
+            cells.append(f"{mean(found[name])} (eta = {best:g})")
+        gain = np.mean(found["NOLANA"]) - np.mean(found["NOGD"])
+        rows.append([f"{width:g}", *cells, f"{gain:+.2f}"])
         print(rows[-1], flush=True)
     return [*rows, ["paper", "90.52", "92.14", "+1.62"]]
 
@@ -251,6 +288,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "table2": table2,
     "svmguide3": svmguide3,
     "german": german,
+    "others": others,
     "mushrooms": mushrooms,
     "adversary": adversary,
     "usps": usps,

@@ -44,3 +44,12 @@ def test_the_readme_runs():
     for block in blocks:
         exec(block, names)
     assert names["search"].best_score_ > 0.5
+
+
+def test_the_guide_to_tables_runs(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    guide = (Path(__file__).parent.parent / "docs" / "tables.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL):
+        exec(block, names)

@@ -48,6 +48,8 @@ def test_csr_rows_keep_their_zeros_and_marks_stay_one():
         for column in np.flatnonzero(given[row]):
             seen = given[: row + 1, column]
             root = np.sqrt((seen[seen != 0] ** 2).mean())
+            if root < 1 and 2 * (seen != 0).sum() <= row + 1:
+                root = 1.0
             assert dense[row, column] == pytest.approx(given[row, column] / root, rel=1e-12)
 
 

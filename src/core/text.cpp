@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "text/csv.hpp"
+#include "text/hashing.hpp"
 #include "text/json.hpp"
 #include "text/libsvm.hpp"
 #include "text/records.hpp"
@@ -156,6 +157,22 @@ nb::tuple parse_json(Bytes text, Vector<int64_t> ends, double largest, const std
                         int(reader.label), names, give(std::move(reader.refused)));
 }
 
+nb::tuple hash_texts(const std::vector<std::string>& texts, int64_t features) {
+  if (features < 1 || features > std::numeric_limits<int32_t>::max()) throw nb::value_error("the number of features is out of range");
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> places;
+  std::vector<double> values;
+  {
+    nb::gil_scoped_release release;
+    text::HashedText hashed(features, places, values);
+    for (const std::string& each : texts) {
+      hashed.add(each);
+      starts.push_back(int64_t(places.size()));
+    }
+  }
+  return nb::make_tuple(give(std::move(starts)), give(std::move(places)), give(std::move(values)));
+}
+
 }  // namespace
 
 NB_MODULE(_text, m) {
@@ -177,4 +194,6 @@ NB_MODULE(_text, m) {
   m.def("parse_json", &parse_json, "text"_a, "ends"_a, "largest"_a, "target"_a, "label"_a, "dropped"_a, "forced"_a,
         "Records of the good rows, their starts, feature and value of each entry, features, labels as numbers and as (codes, "
         "words), target, kind of label, names; and five numbers for each line refused.");
+  m.def("hash_texts", &hash_texts, "texts"_a, "features"_a,
+        "Words and pieces of words of each text, hashed: starts, places and values, as in a CSR matrix.");
 }

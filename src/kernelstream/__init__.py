@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
     from kernelstream.merging import branch, merge
     from kernelstream.persistence import load
+    from kernelstream.tables.encoder import TableEncoder
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "ModelFileError",
     "Polynomial",
     "ScoreOverflowError",
+    "TableEncoder",
     "alignment",
     "branch",
     "errors",
@@ -51,6 +53,7 @@ _MODULE_OF = {
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Polynomial": "kernels",
+    "TableEncoder": "tables.encoder",
     "load": "persistence",
 }
 

@@ -54,3 +54,6 @@ def parse_json(
     list[str],
     NDArray[np.int64],
 ]: ...
+def hash_texts(
+    texts: list[str], features: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...

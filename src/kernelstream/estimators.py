@@ -54,6 +54,8 @@ from kernelstream.learners import Learner, NewtonMixture, registered
 from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows, check_finite, checked_rows
 from kernelstream.scaling import Scale, Scaler
+from kernelstream.tables.encoder import TableEncoder
+from kernelstream.tabular import as_encoder, is_features
 from kernelstream.transaction import Transaction
 from kernelstream.validate import check_integer
 
@@ -73,8 +75,10 @@ class _KernelEstimator(DefaultParts):
     shuffle: bool
     random_state: Any
     scale: Scale
+    columns: Any
     learner_: Learner
     scaler_: Scaler
+    encoder_: TableEncoder
     n_features_in_: int
 
     #: Passes over the rows: each is learnt once.
@@ -87,11 +91,13 @@ class _KernelEstimator(DefaultParts):
         shuffle: bool = True,
         random_state: Any = 0,
         scale: Scale = False,
+        columns: Any = None,
     ) -> None:
         self.learner = learner
         self.shuffle = shuffle
         self.random_state = random_state
         self.scale = scale
+        self.columns = columns
 
     def _default_part(self, name: str) -> BaseEstimator | None:
         if name != "learner" or not isinstance(self.learner, str | None):
@@ -184,11 +190,31 @@ class _KernelEstimator(DefaultParts):
             if hasattr(self, "feature_names_in_"):
                 raise ValueError("a model that knows its features by name has no place for more of them")
             with Transaction(self) as transaction:
-                transaction.keep(self.learner_)
-                self.learner_.widen(width)
-                if "scaler_" in self.__dict__:
-                    self.scaler_ = self.scaler_.widened(width)
-                self.n_features_in_ = width
+                self._widen(width, transaction)
+
+    def _widen(self, width: int, transaction: Transaction) -> None:
+        transaction.keep(self.learner_)
+        self.learner_.widen(width)
+        if "scaler_" in self.__dict__:
+            self.scaler_ = self.scaler_.widened(width)
+        self.n_features_in_ = width
+
+    def set_columns(self, description: dict[str, Any] | None) -> None:
+        """Let a model that learnt features know the columns that they came from; None: forget them.
+
+        Args:
+            description: `Source.encoding` of what was learnt, or `TableEncoder.description`.
+        """
+        self._need_fitted()
+        if description is None:
+            self.columns = None
+            self.__dict__.pop("encoder_", None)
+            return
+        encoder = TableEncoder.from_description(description)
+        if encoder.width < self.n_features_in_:
+            raise ValueError(f"the columns have {encoder.width} features, the model {self.n_features_in_}")
+        self.widen(encoder.width)
+        self.columns, self.encoder_ = "auto", encoder
 
     def _need_fitted(self) -> None:
         if (
@@ -196,8 +222,13 @@ class _KernelEstimator(DefaultParts):
         ):  # scikit-learn's own test takes as long as many learners need per row
             check_is_fitted(self, "learner_")
 
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Checked rows of X; a new model (``reset``) takes X's precision, a model at work keeps its own."""
+    def _rows(self, X: Any, *, reset: bool, transaction: Transaction | None = None) -> Any:
+        """Checked rows of X; a new model (``reset``) takes X's precision, a model at work keeps its own.
+
+        ``transaction``: the rows are to be learnt, and a model that knows its columns may grow by new features.
+        """
+        if self.columns is not None or "encoder_" in self.__dict__:
+            X = self._features(X, reset, transaction)
         if reset:
             return checked_rows(self, X, reset=True)
         dtype = self.learner_.dtype
@@ -212,6 +243,20 @@ class _KernelEstimator(DefaultParts):
             check_finite(rows)
             return rows
         return checked_rows(self, X, reset=False, dtype=dtype)
+
+    def _features(self, X: Any, reset: bool, transaction: Transaction | None) -> Any:
+        """The features of a table's rows; those known before, unless they are to be learnt."""
+        if reset:
+            self.encoder_, X = as_encoder(self.columns).learnt(X)
+        elif "encoder_" not in self.__dict__ or is_features(X, self.encoder_):
+            return X
+        elif transaction is None:
+            return self.encoder_.encoded(X)
+        else:
+            self.encoder_, X = self.encoder_.learnt(X)
+            if X.shape[1] > self.n_features_in_:
+                self._widen(X.shape[1], transaction)
+        return X
 
     def _rows_to_score(self, X: Any) -> Any:
         """Checked rows of X as the learner sees them; nothing is learnt."""
@@ -344,6 +389,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
         scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
             do so themselves, as the default does.
+        columns: lets ``X`` be a table with categories, dates, texts and gaps: "auto" tells its columns' kinds by their first
+            rows; a dictionary such as ``{"when": "time"}`` or a `TableEncoder` says them (docs/tables.md). None: numbers only.
 
     Attributes:
         learner_: the learner at work. n_features_in_, feature_names_in_: as in scikit-learn. nbytes_: bytes of state.
@@ -390,7 +437,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):
     ) -> tuple[Array, Array]:
         with Transaction(self) as transaction:
             new = "learner_" not in self.__dict__
-            rows = self._rows(X, reset=new)
+            rows = self._rows(X, reset=new, transaction=transaction)
             targets, weights = self._targets(y, rows), self._weights(sample_weight, rows)
             if new:
                 self._start(rows, 1, regression=True)
@@ -539,6 +586,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         random_state: of that order, as in scikit-learn; the default gives the same model every time.
         scale: whether features are brought to a common scale, online (`kernelstream.scaling`); "auto": for learners that do not
             do so themselves, as the default does.
+        columns: lets ``X`` be a table with categories, dates, texts and gaps: "auto" tells its columns' kinds by their first
+            rows; a dictionary such as ``{"when": "time"}`` or a `TableEncoder` says them (docs/tables.md). None: numbers only.
 
         class_weight: what the weights of a class's rows are multiplied with: a dictionary from labels to weights (1 for those
             it does not name), or "balanced": the more, the rarer the class is among the rows of ``fit``, or among those of a
@@ -566,9 +615,10 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         shuffle: bool = True,
         random_state: Any = 0,
         scale: Scale = False,
+        columns: Any = None,
         class_weight: ClassWeight = None,
     ) -> None:
-        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale)
+        super().__init__(learner, shuffle=shuffle, random_state=random_state, scale=scale, columns=columns)
         self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
@@ -706,7 +756,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
         """Run the rows; scores for the classes known at the end, and the codes predicted (-1: no class was known)."""
         with Transaction(self) as transaction:
             new = "learner_" not in self.__dict__
-            rows = self._rows(X, reset=new)
+            rows = self._rows(X, reset=new, transaction=transaction)
             labels, codes = self._known_labels(y, rows) or (self._labels(y, rows), None)
             weights = self._weights(sample_weight, rows)
             if not new and not len(self.classes_):

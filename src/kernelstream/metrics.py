@@ -126,9 +126,8 @@ class ClassificationMetrics:
         column_of[columns] = np.arange(len(columns))
         place = column_of[truth]
         right = np.where(place >= 0, p[np.arange(len(p)), place], 0.0)
-        # sum_c (p_c - [c = y])^2, and half of it for two classes, as scikit-learn counts it
         squares = np.add.accumulate(p * p, axis=1)[:, -1]
-        briers = (squares - 2 * right + 1) / (2 if len(columns) <= 2 else 1)
+        briers = squares - 2 * right + 1  # sum_c (p_c - [c = y])^2
         losses = np.column_stack([-np.log(np.clip(right, np.finfo(np.float64).eps, 1.0)), briers])
         self._sums = np.add.accumulate(np.vstack([self._sums, losses]))[-1]
         self._scored += len(truth)
@@ -165,7 +164,7 @@ class ClassificationMetrics:
         pairs = np.array(list(self._pairs), np.int64).reshape(-1, 2)
         counts = np.array(list(self._pairs.values()), np.float64)
         means = (self._sums / self._scored).tolist() if self._scored else [np.nan, np.nan]
-        return self._from_pairs(pairs[:, 0], pairs[:, 1], counts) | _named(means) | self._areas()
+        return self._from_pairs(pairs[:, 0], pairs[:, 1], counts) | self._named(means) | self._areas()
 
     def recent(self) -> dict[str, float]:
         """The metrics over the window, by name."""
@@ -173,7 +172,11 @@ class ClassificationMetrics:
         losses = self._losses[:n][~np.isnan(self._losses[:n, 0])]
         means = losses.mean(axis=0).tolist() if len(losses) else [np.nan, np.nan]
         pairs = self._from_pairs(self._truth[:n], self._guess[:n], np.ones(n))
-        return pairs | _named(means) | self._areas()
+        return pairs | self._named(means) | self._areas()
+
+    def _named(self, means: list[float]) -> dict[str, float]:
+        """Of two classes scikit-learn counts half the Brier score."""
+        return {"log_loss": means[0], "brier": means[1] / (2 if len(self._code) <= 3 else 1)}
 
     def _from_pairs(self, truth: Array, guess: Array, counts: Array) -> dict[str, float]:
         """The metrics that counts of (label, prediction) tell. Nothing predicted is a class of its own, never right."""
@@ -374,6 +377,12 @@ class Baseline:
             predicted, self._next = [self._next, *labels][: len(labels)], [self._next, *labels][-1]
             return predicted
         predicted, best, counts, rows = [], self._next, self._counts, self._rows
+        if self.kind == "majority" and best is not None:
+            new = Counter(labels)
+            if all(counts.get(label, 0) + new[label] <= counts[best] for label in new if label != best):
+                counts.update(new)  # none can overtake it within these rows
+                self._rows += len(labels)
+                return [best] * len(labels)
         for label in labels:
             predicted.append(best)
             rows += 1
@@ -421,6 +430,7 @@ class Baselines:
 
     def update(self, y: ArrayLike) -> None:
         """Let each predict, then learn, the next labels."""
+        y = np.asarray(y).tolist()
         for name, baseline in self._baselines.items():
             predicted = baseline.predict_then_learn(None, y)
             metrics = self.metrics[name]
@@ -559,10 +569,6 @@ def _areas(positive: Array, scores: Array) -> tuple[float, float]:
     roc_auc = (np.diff(false) * (hits[1:] + hits[:-1])).sum() / 2 / (hits[-1] * false[-1])
     average_precision = (np.diff(hits) * hits[1:] / (hits[1:] + false[1:])).sum() / hits[-1]
     return float(roc_auc), float(average_precision)
-
-
-def _named(means: list[float]) -> dict[str, float]:
-    return {"log_loss": means[0], "brier": means[1]}
 
 
 def _without_nan(array: Array) -> list[Any]:

@@ -35,6 +35,8 @@ from kernelstream.files import write_atomically
 from kernelstream.labels import outputs_of
 from kernelstream.learners import Learner, registered
 from kernelstream.scaling import Scaler
+from kernelstream.tables.encoder import TableEncoder
+from kernelstream.tables.features import check_description, upgraded
 
 __all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
@@ -54,7 +56,7 @@ MAX_BYTES = 1 << 33
 _KEY = "kernelstream"
 _SCALER, _CALIBRATION = "scaler.", "calibration."  # before the names of their arrays
 _FIT = ("shuffle", "random_state", "scale")  # parameters of the estimators beside the learner
-_ESTIMATORS = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
+_ESTIMATORS: dict[str, Any] = {"KernelClassifier": KernelClassifier, "KernelRegressor": KernelRegressor}
 _OBJECTS = {
     thing.__name__: thing
     for module, kind in ((kernels, kernels.Kernel), (losses, losses.Loss))
@@ -117,6 +119,8 @@ def describe(path: str | os.PathLike[str]) -> Record:
     data = _read(path, MAX_BYTES)
     model, record, arrays = _unpacked(data, os.fspath(path), MAX_BYTES)
     shapes = {name: f"{array.dtype} {list(array.shape)}" for name, array in arrays.items()}
+    if hasattr(model, "encoder_"):
+        record["columns"] = model.encoder_.description  # of older files it is in the note
     return (
         record
         | {"arrays": shapes, "model_bytes": model.nbytes_, "file_bytes": len(data)}
@@ -158,6 +162,8 @@ def pack(model: Model, note: Any = None) -> bytes:
         record["class_counts"] = _encode_pairs(model._class_counts)
     if "_shuffled" in model.__dict__:
         record["shuffled"] = list(model._shuffled)
+    if hasattr(model, "encoder_"):
+        record["columns"] = model.encoder_.description
     arrays = {key: np.ascontiguousarray(array) for key, array in learner.state().items()}
     if isinstance(model, KernelRegressor):
         arrays |= {_CALIBRATION + key: array for key, array in model._calibration.state().items()}
@@ -346,9 +352,10 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
     fit = {key: _decode(value) for key, value in record.get("fit", {}).items() if key in _FIT}
     model: Model = estimator(None if record["default"] is True else clone(learner), **fit)
     model.learner_ = learner
+    model.n_features_in_ = int(shape[0])
     if scaler is not None:
         model.scaler_ = scaler
-    model.n_features_in_ = int(shape[0])
+    _attach_columns(model, record)
     if "feature_names" in record:
         names = record["feature_names"]
         if len(names) != model.n_features_in_ or not all(isinstance(name, str) for name in names):
@@ -370,6 +377,28 @@ def _build(record: Record, arrays: Arrays, memory: _Memory) -> Model:
         model.class_weight = _decode_class_weight(record.get("class_weight"))
         model._class_counts = _decode_counts(record.get("class_counts", []), classes)
     return model
+
+
+def _attach_columns(model: Model, record: Record) -> None:
+    """The columns that the features came from, if the file has them; of older files they are in the note of `run --save`."""
+    columns, note = record.get("columns"), record.get("note")
+    if columns is not None:
+        check_description(columns)
+    elif isinstance(note, dict) and isinstance(note.get("encoding"), dict):
+        kept = note["encoding"]
+        if kept.get("format") == "libsvm" or not isinstance(kept.get("state"), dict):
+            return
+        columns = upgraded(kept["state"], (note.get("options") or {}).get("hashed"))
+    if columns is None:
+        return
+    encoder = TableEncoder.from_description(columns)
+    if encoder.width != model.n_features_in_ and "columns" not in record:
+        return
+    if encoder.width != model.n_features_in_:
+        raise ModelFileError(
+            f"its columns have {encoder.width:,} features, its model {model.n_features_in_:,}"
+        )
+    model.set_columns(encoder.description)
 
 
 def _scaler_of(arrays: Arrays, width: int) -> Scaler | None:

@@ -5,7 +5,8 @@ and when it is learnt, no scaled value is larger than the square root of the num
 Nothing is scaled again later: the statistics depend on the rows and their order only, not on the chunks they come in, to the bit.
 
 Dense rows lose their mean and get deviation 1. In CSR rows zeros must stay zeros: a feature is divided by the root mean square of
-its values other than zero, so that marks of categories stay 1. The first rows decide which of the two a model does.
+its values other than zero, so that marks of categories stay 1; and only if that is above 1, or if most rows have the feature, so
+that parts of texts, which have norm 1 together, stay small. The first rows decide which of the two a model does.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Scaler:
         if self.sparse:
             csr = csr_array(as_arrays(rows))
             squares, counts = self.arrays["squares"][csr.indices], self.arrays["counts"][csr.indices]
-            return _csr_rows(csr, _over_root(csr.data, squares, counts), rows)
+            return _csr_rows(csr, _over_root(csr.data, squares, counts, self.arrays["rows"][0]), rows)
         return _dense_rows(self._standard(*self._sums(rows, np.zeros(rows.n))[:4]), rows)
 
     def learn(self, X: Any, weights: Array | None = None) -> tuple[Any, Scaler]:
@@ -137,23 +138,25 @@ class Scaler:
         csr = csr_array(as_arrays(rows))
         squares, counts = self.arrays["squares"].copy(), self.arrays["counts"].copy()
         scaled = np.empty(len(csr.data))
-        starts = csr.indptr.tolist()
+        starts, learnt = csr.indptr.tolist(), float(self.arrays["rows"][0])
         for row, counts_too in enumerate(counted.tolist()):
             part = slice(starts[row], starts[row + 1])
             places, values = csr.indices[part], csr.data[part]
-            scaled[part] = _over_root(values, squares[places], counts[places])
+            scaled[part] = _over_root(values, squares[places], counts[places], learnt)
             if counts_too:
+                learnt += 1.0
                 squares[places] += values.astype(np.float64) ** 2
                 counts[places] += values != 0
-        learnt = self.arrays["rows"] + counted.sum()
-        return _csr_rows(csr, scaled, rows), Scaler({"squares": squares, "counts": counts, "rows": learnt})
+        after = {"squares": squares, "counts": counts, "rows": np.array([learnt])}
+        return _csr_rows(csr, scaled, rows), Scaler(after)
 
 
-def _over_root(values: Array, squares: Array, counts: Array) -> Array:
-    """Values over the root mean square of those before and themselves."""
+def _over_root(values: Array, squares: Array, counts: Array, rows: float) -> Array:
+    """Values over the root mean square of those before and themselves, if that is above 1 or most rows have them."""
     values = values.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         root = np.sqrt((squares + values * values) / (counts + 1.0))
+    root = np.where((root > 1.0) | (2.0 * (counts + 1.0) > rows + 1.0), root, 1.0)
     scaled: Array = np.divide(values, root, out=np.zeros(len(values)), where=root > 0)
     return scaled
 

@@ -38,7 +38,7 @@ class Transaction:
 
     def keep(self, learner: Learner, rows: int | None = None) -> None:
         """Keep what the learner has learnt so far, unless it would undo the refusal of these rows by itself."""
-        if rows is None or rows > 1 or _calls_python(learner):
+        if self._learner is None and (rows is None or rows > 1 or _calls_python(learner)):
             self._learner, self._snapshot = learner, learner.snapshot()
 
     def __enter__(self) -> Transaction:

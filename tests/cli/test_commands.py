@@ -345,7 +345,8 @@ def libsvm(path, rows=3000, seed=0):
 
 def test_run_save_predict_inspect(capsys, tmp_path):
     source, model = libsvm(tmp_path / "rows.libsvm"), str(tmp_path / "m.safetensors")
-    record = json.loads(run(capsys, "run", str(source), "--learner", "NOGD", "--save", model, "--json")[1])
+    argv = ("run", str(source), "--learner", "NOGD", "--no-scale", "--save", model, "--json")  # scales alike
+    record = json.loads(run(capsys, *argv)[1])
     assert record["rounds"] == 3000
     assert record["error_rate_last_tenth"] < 0.1
     output = str(tmp_path / "out.txt")
@@ -498,7 +499,7 @@ def test_compare_ranks(capsys, tmp_path):
     assert names == {"NOGD", "BOGD", "KernelPerceptron"}
     out = run(capsys, *argv, "--quiet")[1].splitlines()
     assert out[0] == "3,000 rows of rings"
-    assert [line.split()[0] for line in out[2:]] == ["1", "2", "3", "majority", "last"]
+    assert [line.split()[0] for line in out[2:]] == ["1", "2", "3", "majority", "last", "inputs"]
 
 
 def test_compare_settings(capsys):

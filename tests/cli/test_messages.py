@@ -109,7 +109,10 @@ WRONG = [
     ("compare rings", "Missing option '--learners'"),
     ("predict nothing.safetensors good.csv", "No such file or directory: nothing.safetensors"),
     ("predict good.csv good.csv", "not a model file"),
-    ("inspect good.csv", "good.csv: damaged, cut short or not a model file"),
+    (
+        "inspect good.csv --column a=date",
+        "expected NAME=KIND with a kind of number, boolean, category, time, text, drop",
+    ),
 ]
 
 
@@ -167,3 +170,15 @@ def test_inspect_shows_no_internal_arrays_unless_asked(capsys, tmp_path):
     assert "arrays" not in capsys.readouterr().out
     cli.main(["inspect", model, "--arrays"])
     assert "arrays" in capsys.readouterr().out
+
+
+def test_inspect_shows_columns_by_kind_as_they_are_spelled(capsys, tmp_path):
+    source, model = tmp_path / "x.csv", str(tmp_path / "m")
+    rows = "".join(f"{i},{'rot' if i % 3 else 'grün'},{i % 2}\n" for i in range(60))
+    source.write_text("größe,farbe,y\n" + rows, encoding="utf-8")
+    assert cli.main(["run", str(source), "--quiet", "--save", model]) == 0
+    capsys.readouterr()
+    cli.main(["inspect", model])
+    out = capsys.readouterr().out
+    for line in ("größe   number", "farbe   category", "y       label"):
+        assert line in out

@@ -57,7 +57,9 @@ def test_metrics_beside_baselines(capsys, tmp_path):
     assert sum(map(sum, record["confusion"]["counts"])) == 299  # nothing was predicted for the first
     assert record["confusion"]["labels"] == ["no", "yes"]
     out = run(capsys, "run", source, "--learner", "NOGD", "--metric", "AUC", "--metric", "f1", "--quiet")[1]
-    assert [line.split("  ")[1] for line in out.splitlines()[-2:]] == ["ROC AUC", "F1"]
+    *_, auc, f1, scaled = out.splitlines()
+    assert [line.split("  ")[1] for line in (auc, f1)] == ["ROC AUC", "F1"]
+    assert scaled.startswith("inputs brought to a common scale, online")
     assert "unknown metric 'acuracy'; did you mean 'accuracy'" in fails(capsys, "run", "--metric", "acuracy")
     assert "say one of mae" in fails(capsys, "run", "friedman", "--metric", "f1")
 

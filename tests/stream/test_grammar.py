@@ -284,12 +284,11 @@ def test_the_same_table_means_the_same_in_csv_and_json_lines(table, chunk_size, 
     results = []
     for text, arguments in (
         ("a,b,y\n" + "".join(quoted), {"format": "csv", "categorical": ["b"]}),
-        ("".join(objects), {"format": "jsonl"}),
+        ("".join(objects), {"format": "jsonl", "columns": {"b": "category"}}),
     ):
         source = read(io.BytesIO(text.encode()), chunk_size=chunk_size, on_bad_row="skip", **arguments)
         rows = rows_of(source)
-        state = source.encoding["state"]
-        names = state.get("columns") or [[name, ""] for name in state["numbers"]] + state["extra"]
+        names = source.encoding["features"]
         results.append([({tuple(names[i]): v for i, v in row.items()}, label) for row, label in rows])
         assert source.bad_rows == 1
     assert results[0] == results[1]

@@ -389,7 +389,7 @@ def test_the_encoding_of_a_model_is_kept_for_other_rows():
     assert y is None
     X, _ = collect(csv("y,n,c\n1,5,red\n", target=False, encoding=encoding))
     np.testing.assert_array_equal(X, [[5, 1, 0, 0]])
-    with pytest.raises(ValueError, match="learnt from csv, and this is libsvm"):
+    with pytest.raises(ValueError, match="has columns with names, and this is libsvm"):
         list(read(io.StringIO("1 1:1\n"), encoding=encoding))
 
 

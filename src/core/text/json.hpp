@@ -40,7 +40,8 @@ enum JsonReason : int64_t {
 };
 
 enum class Kind : uint8_t { number, text, truth, null, nested };
-enum class FeatureKind : uint8_t { number, category, token };  // a token is a category written as a number, true or false
+// A token is a category written as a number, true or false; a truth is a number whose first value is true or false.
+enum class FeatureKind : uint8_t { number, category, token, truth };
 enum class JsonLabel : int { unknown, whole, number, text, none };
 
 struct JsonOptions {
@@ -458,7 +459,7 @@ class JsonLines {
         if (!(std::fabs(member.number) <= options_.largest)) return refuse(value_is_not_finite, member.name, member.written);
         if (role.feature < 0) {
           role.feature = int32_t(features.size());
-          features.push_back({member.name, FeatureKind::number, {}});
+          features.push_back({member.name, member.kind == Kind::truth ? FeatureKind::truth : FeatureKind::number, {}});
         }
         codes.push_back(role.feature);
         values.push_back(member.number);

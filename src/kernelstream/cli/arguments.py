@@ -130,6 +130,22 @@ def columns(text: str) -> list[str | int]:
     return [column(part) for part in text.split(",") if part]
 
 
+KINDS = ("number", "boolean", "category", "time", "text", "drop")
+"""What a column may be said to be; `kernelstream.tables.kinds` explains."""
+
+
+def column_kind(text: str) -> tuple[str, str]:
+    """A column and its kind.
+
+    >>> column_kind("zip=category")
+    ('zip', 'category')
+    """
+    name, equals, kind = text.rpartition("=")
+    if not (name and equals and kind in KINDS):
+        raise click.BadParameter(f"expected NAME=KIND with a kind of {', '.join(KINDS)}, got {text!r}")
+    return name, kind
+
+
 def setting(text: str) -> tuple[str, Any]:
     """A hyper-parameter and its value, a Python literal or else text.
 
@@ -340,6 +356,15 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
         metavar="A,B",
         help="Columns of categories (default: those of text).",
     )
+    kinds = option(
+        "--column",
+        "columns",
+        multiple=True,
+        type=column_kind,
+        metavar="NAME=KIND",
+        callback=lambda ctx, parameter, value: dict(value) or None,
+        help=f"What a column is: {', '.join(KINDS)} (default: told by its first rows); may be repeated.",
+    )
     hashed = option("--hashed", type=count, metavar="N", help="Hash categories into N features.")
     drop = option("--drop", type=columns, metavar="A,B", help="Columns to leave out.")
     delimited = option(
@@ -388,6 +413,7 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
         option("--data", **_DATA_FOLDER),
         formats,
         *((target, task) if labelled else ()),
+        kinds,
         categorical,
         hashed,
         drop,

@@ -1,13 +1,14 @@
-"""`kernelstream inspect`: show what a model file holds."""
+"""`kernelstream inspect`: show what a model file holds, or what the columns of a source are."""
 
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
 
-from kernelstream.cli.arguments import Command, paths
+from kernelstream.cli.arguments import Command, UsageError, reading_options
 from kernelstream.cli.imports import import_scikit_learn
 
 __all__ = ["inspect"]
@@ -19,14 +20,35 @@ __all__ = ["inspect"]
 examples:
   kernelstream inspect model.safetensors
   kernelstream inspect model.safetensors --json
+  kernelstream inspect train.csv --target price --column zip=category
 """,
 )
-@click.argument("model", shell_complete=paths)
 @click.option("--arrays", is_flag=True, help="Also the arrays of the learner's state, and their shapes.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def inspect(model: str, arrays: bool, as_json: bool) -> int:
-    """Show what a model file holds."""
+@reading_options(required=True)
+def inspect(sources: tuple[str, ...], arrays: bool, as_json: bool, **reading: Any) -> int:
+    """Show what a model file holds, or what the columns of a source are, by its first rows."""
     import_scikit_learn()
+    from kernelstream.files import is_model_file
+
+    if any(
+        name.endswith(".safetensors") or (os.path.isfile(name) and is_model_file(name)) for name in sources
+    ):
+        if len(sources) > 1:
+            raise UsageError("inspect shows one model at a time")
+        return _inspect_model(sources[0], arrays, as_json)
+    from kernelstream.cli.columns import show_source
+    from kernelstream.cli.reading import reading_arguments, source_name
+
+    names, options = reading_arguments(sources, reading)
+    if options.get("target") is None:
+        options["target"] = False  # nothing is to be predicted
+    show_source(list(names), source_name(names), options, None, as_json)
+    return 0
+
+
+def _inspect_model(model: str, arrays: bool, as_json: bool) -> int:
+    from kernelstream.cli.columns import print_columns
     from kernelstream.cli.display import size
     from kernelstream.learners import registered
     from kernelstream.persistence import describe
@@ -58,11 +80,14 @@ def inspect(model: str, arrays: bool, as_json: bool) -> int:
     pairs += [
         ("drift log" if not place else "", event["text"]) for place, event in enumerate(record["events"])
     ]
-    if note is not None:
-        pairs.append(("note", _shortened([json.dumps(note)])))
+    if note not in (None, {"options": {}}):
+        pairs.append(("note", _shortened([json.dumps(note, ensure_ascii=False)])))
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name:<{width}}  {text}")
+    if "columns" in record:
+        print("columns")
+        print_columns(record["columns"])
     return 0
 
 

@@ -77,6 +77,7 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@click.option("--dry-run", is_flag=True, help="Only say what the columns and the task are; learn nothing.")
 @scale_option
 @metric_options
 @output_options
@@ -95,6 +96,7 @@ def run(
     metrics: tuple[str, ...],
     window: int | None,
     max_classes: int | None,
+    dry_run: bool,
     curve: str | None,
     overwrite: bool,
     quiet: bool,
@@ -165,6 +167,11 @@ def run(
     if guess is not None:
         task = options["task"] = guess.task
     check_metrics(metrics, task)
+    if dry_run:
+        from kernelstream.cli.columns import show_source
+
+        show_source(places, source_name(names), options | {"task": task}, guess and guess.reason, as_json)
+        return 0
     start = time.monotonic()
     with progress(not (quiet or as_json)) as show:
         outcome = Run(
@@ -189,7 +196,7 @@ def run(
             + (f": {outcome.first_bad_row}" if outcome.bad_rows else "")
         )
     if save:
-        save_model(outcome.model, save, _note(outcome.position, options))
+        save_model(outcome.model, save, _note(outcome.model, outcome.position, options))
     title, name = type(algorithm).__name__, source_name(names)
     if curve:
         write_curve(curve, {title: result}, metrics)
@@ -224,8 +231,11 @@ def run(
     return 130 if outcome.interrupted else 0
 
 
-def _note(position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """How columns became features, so that `predict` does the same."""
-    encoding = {"format": position["format"], "state": position["reader"]} if position["format"] else None
-    kept = {key: options[key] for key in ("categorical", "hashed", "drop", "header") if key in options}
-    return {"encoding": encoding, "options": kept}
+def _note(model: Any, position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """How rows were read, so that `predict` does the same; the columns that have names are the model's own."""
+    kept = {key: options[key] for key in ("header",) if key in options}
+    if position["format"] == "libsvm":
+        return {"encoding": {"format": "libsvm", "state": position["reader"]}, "options": kept}
+    if position["format"]:
+        model.set_columns(position["reader"])
+    return {"options": kept}

@@ -348,8 +348,7 @@ class NewtonMixture(CoreLearner):
         if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
-            for memory in self._core.MEMORIES:
-                self._rebuild(memory)
+            self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])
         elif self._core.local and self._core.passed_relevance(before):
             with one_thread():
                 self._estimate_relevance()

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.stream.bad_rows import BadRow, SourceError
-from kernelstream.stream.columns import Label
-from kernelstream.stream.features import Values
 from kernelstream.stream.opening import Opened
-from kernelstream.stream.row_reader import RowReader, check_values
+from kernelstream.stream.row_reader import RowReader
+from kernelstream.tables.columns import Label
+from kernelstream.tables.values import Values, check_values
 
 
 class _ArrayRows(RowReader):
@@ -35,6 +35,11 @@ class _ArrayRows(RowReader):
             raise SourceError(f"{file}: expected a matrix of numbers, found shape {shape} of type {dtype}")
         self._total = shape[0]
         self.columns.settle(file, names, lambda name: "number", lambda name: label)
+        if len(self.columns.used) > len(self.columns.plain_numbers):
+            other = next(name for name in self.columns.used if name not in self.columns.plain_numbers)
+            raise SourceError(
+                f"{file}: column {other!r} is of kind {self.columns.kinds[other]}, and a matrix has numbers only"
+            )
 
 
 class NpyReader(_ArrayRows):

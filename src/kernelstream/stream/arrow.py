@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernelstream.stream.bad_rows import BadRow, MissingPackageError, SourceError
-from kernelstream.stream.columns import Columns, Kind, Label
-from kernelstream.stream.features import Values
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
-from kernelstream.stream.row_reader import RowReader, check_values
+from kernelstream.stream.row_reader import RowReader
+from kernelstream.tables.arrow import is_number, is_text, is_time, kind_of_column, values_of
+from kernelstream.tables.columns import Label, find_column
+from kernelstream.tables.kinds import LOOK_AHEAD, Kind
+from kernelstream.tables.values import Values
 
 
 def need_pyarrow(what: str) -> None:
@@ -25,57 +25,6 @@ def need_pyarrow(what: str) -> None:
         raise MissingPackageError(
             f'reading {what} needs pyarrow: pip install "kernelstream[arrow]"'
         ) from None
-
-
-def values_of(table: Any, columns: Columns, options: Options) -> tuple[Values, list[BadRow]]:
-    """The good rows of a table, or of a batch, and the bad ones in order."""
-    numbers = np.empty((table.num_rows, len(columns.numbers)))
-    for place, name in enumerate(columns.numbers):
-        numbers[:, place] = floats(table.column(name))
-    labels: NDArray[Any] | None = None
-    if options.labelled and columns.target is not None:
-        column = table.column(columns.target)
-        if columns.label == "text":
-            codes, words = coded_column(column)
-            labels = np.array([*words, None], dtype=object)[codes]
-        else:
-            labels = floats(column)
-    categories = [coded_column(table.column(name)) for name in columns.categories]
-    return check_values(Values(numbers, categories, labels), columns, options)
-
-
-def floats(column: Any) -> NDArray[np.float64]:
-    """A column of numbers, with NaN for what is missing."""
-    import pyarrow as pa
-
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    column = column.cast(pa.float64(), safe=False)
-    return np.asarray(
-        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-    )
-
-
-def coded_column(column: Any) -> tuple[NDArray[np.int64], list[str | None]]:
-    """Codes and the texts they stand for; a missing one is None, the last."""
-    import pyarrow as pa
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    words = column.dictionary.cast(pa.string()).to_pylist()
-    codes = column.indices.cast(pa.int64())
-    if codes.null_count:
-        codes = codes.fill_null(len(words))
-        words = [*words, None]
-    # A file's dictionary may say the same thing twice, or "nothing".
-    if len(set(words)) < len(words):
-        place = {word: i for i, word in enumerate(dict.fromkeys(words))}
-        return np.array([place[word] for word in words], np.int64)[codes.to_numpy()], list(place)
-    return codes.to_numpy(zero_copy_only=False), words
 
 
 class _ArrowRows(RowReader):
@@ -100,18 +49,26 @@ class _ArrowRows(RowReader):
     def _raw(self, batch: Any) -> bytes:
         return json.dumps(batch.to_pylist()[0], default=str).encode()
 
-    def _settle(self, file: str, schema: Any) -> list[str]:
-        """What the columns are, by their types; the names of those to be read."""
+    def _settle(self, file: str, schema: Any, first_rows: Callable[[list[str]], Any]) -> list[str]:
+        """What the columns are, by their types and first rows; the names of those to be read.
+
+        Args:
+            file: its name.
+            schema: of the file.
+            first_rows: a table of the first rows, of the columns named.
+        """
+        looked: list[Any] = []
 
         def kind_of(name: str) -> Kind:
             type_ = schema.field(name).type
-            if is_number(type_):
-                return "number"
-            if _is_text(type_):
-                return "category"
-            raise SourceError(
-                f"{file}: column {name!r} is of type {type_}: drop it, or make it numbers or text"
-            )
+            if is_text(type_) and not looked:
+                looked.append(first_rows([f.name for f in schema if is_text(f.type)]))
+            kind = kind_of_column(type_, looked[0].column(name) if looked and is_text(type_) else None)
+            if kind is None:
+                raise SourceError(
+                    f"{file}: column {name!r} is of type {type_}: drop it, or make it numbers, times or text"
+                )
+            return kind
 
         def label_of(name: str) -> Label:
             return "whole" if is_number(schema.field(name).type) else "text"
@@ -119,11 +76,25 @@ class _ArrowRows(RowReader):
         columns = self.columns
         columns.settle(file, schema.names, kind_of, label_of)
         label = [columns.target] if self._options.labelled and columns.target is not None else []
-        for name in columns.numbers + (label if columns.label != "text" else []):
+        for name in columns.plain_numbers + (label if columns.label != "text" else []):
             type_ = schema.field(name).type
-            if not is_number(type_):
+            if not is_number(type_) and not (name in columns.plain_numbers and is_text(type_)):
                 raise SourceError(f"{file}: column {name!r} is of type {type_}, where numbers are needed")
-        return columns.numbers + columns.categories + label
+        for name in columns.used:
+            type_ = schema.field(name).type
+            if not (is_number(type_) or is_text(type_) or is_time(type_)):
+                raise SourceError(f"{file}: column {name!r} is of type {type_}, which cannot be read")
+        names = columns.used + label
+        if self._options.keep is not None:
+            self._keep = find_column(file, self._options.keep, schema.names)
+            names += [self._keep] * (self._keep not in names)
+        return names
+
+    def kept(self) -> list[Any]:
+        """The column to be kept, of the rows given last."""
+        rows, refused = self._last
+        bad = {row.row for row in refused}
+        return [value for row, value in enumerate(rows.column(self._keep).to_pylist()) if row not in bad]
 
 
 class ParquetReader(_ArrowRows):
@@ -132,6 +103,7 @@ class ParquetReader(_ArrowRows):
     what = "Parquet"
 
     def _batches(self, opened: Opened, row: int) -> Iterator[Any]:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         if not opened.seekable or opened.packed:
@@ -140,7 +112,18 @@ class ParquetReader(_ArrowRows):
             )
         with pq.ParquetFile(opened.file, pre_buffer=False) as file:
             self._total = file.metadata.num_rows
-            names = self._settle(opened.name, file.schema_arrow)
+
+            def first_rows(names: list[str]) -> Any:
+                batches, rows = [], 0
+                for batch in file.iter_batches(LOOK_AHEAD, columns=names, use_threads=False):
+                    batches.append(batch.slice(0, LOOK_AHEAD - rows))
+                    rows += batches[-1].num_rows
+                    if rows >= LOOK_AHEAD:
+                        break
+                schema = pa.schema([file.schema_arrow.field(name) for name in names])
+                return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
+
+            names = self._settle(opened.name, file.schema_arrow, first_rows)
             first, groups = 0, list(range(file.num_row_groups))
             while groups and first + file.metadata.row_group(groups[0]).num_rows <= row:
                 first += file.metadata.row_group(groups.pop(0)).num_rows
@@ -165,12 +148,16 @@ class ArrowReader(_ArrowRows):
                     f"{opened.name}: Arrow files are read plain; from pipes, write Arrow streams"
                 )
             file = pa.ipc.open_file(opened.file)
-            batches = (file.get_batch(i) for i in range(file.num_record_batches))
-            self._settle(opened.name, file.schema)
+            batches: Iterator[Any] = (file.get_batch(i) for i in range(file.num_record_batches))
+            schema = file.schema
         else:
             stream = pa.ipc.open_stream(pa.PythonFile(_Whole(opened), "r"))
-            batches = iter(stream)
-            self._settle(opened.name, stream.schema)
+            batches, schema = iter(stream), stream.schema
+        first = next(batches, None)  # no more: a pipe may be slow
+        if first is not None:
+            batches = itertools.chain([first], batches)
+        held = pa.Table.from_batches([] if first is None else [first.slice(0, LOOK_AHEAD)], schema)
+        self._settle(opened.name, schema, held.select)
         skip = row
         for batch in batches:
             yield batch.slice(skip)
@@ -194,23 +181,3 @@ class _Whole:
 
     def close(self) -> None:
         pass
-
-
-def is_number(type_: Any) -> bool:
-    """Whether a column of this type becomes one feature."""
-    from pyarrow import types
-
-    return bool(
-        types.is_integer(type_)
-        or types.is_floating(type_)
-        or types.is_boolean(type_)
-        or types.is_decimal(type_)
-    )
-
-
-def _is_text(type_: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(type_):
-        return _is_text(type_.value_type) or is_number(type_.value_type)
-    return bool(types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_))

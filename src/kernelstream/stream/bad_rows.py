@@ -5,16 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import IO, Any
 
+from kernelstream.tables.errors import BadRow, SourceError, TooWideError
 
-class SourceError(ValueError):
-    """A source cannot be read: damaged, cut short, too wide, or not what its name says. The message names the file.
-
-    >>> issubclass(SourceError, ValueError)
-    True
-    """
+__all__ = ["BadRow", "BadRowError", "BadRows", "MissingPackageError", "SourceError", "TooWideError"]
 
 
 class BadRowError(SourceError):
@@ -31,23 +26,6 @@ class MissingPackageError(ImportError):
     >>> issubclass(MissingPackageError, ImportError)
     True
     """
-
-
-class TooWideError(Exception):
-    """A row needs more features than are allowed. Readers turn it into a `SourceError` that names the file and line."""
-
-    def __init__(self, row: int, message: str) -> None:
-        super().__init__(message)
-        self.row = row  # among the good rows of the chunk
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be used: its number in the block (from 0), the column, if it is one, and the reason."""
-
-    row: int
-    column: str | None
-    reason: str
 
 
 class BadRows:

@@ -1,11 +1,12 @@
 """The data sets that have names: what is known of them, and where they come from."""
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from kernelstream.stream.options import Task
+from kernelstream.tables.errors import did_you_mean
+
+__all__ = ["DATASETS", "Dataset", "did_you_mean", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -171,18 +172,3 @@ def record_of(name: str) -> Dataset:
     if name not in DATASETS:
         raise ValueError(f"unknown data set {name!r}; {did_you_mean(name, DATASETS)}")
     return DATASETS[name]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: near misses if there are any, else all names.
-
-    Examples:
-        >>> did_you_mean("budgte", ["budget", "eta"])
-        "did you mean 'budget'?"
-        >>> did_you_mean("x", ["budget", "eta"])
-        'known: budget, eta'
-    """
-    known = sorted(known)
-    folded = {k.casefold(): k for k in known}
-    near = [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=3)]
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}"

@@ -10,19 +10,16 @@ from numpy.typing import NDArray
 
 from kernelstream import _text
 from kernelstream.stream.bad_rows import BadRow, SourceError, TooWideError
-from kernelstream.stream.columns import Columns, Kind, Label, find_column
-from kernelstream.stream.features import Features, Values
 from kernelstream.stream.lines import Block, Lines, TextReader
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
-
-LOOK_AHEAD = 1000
-"""Records that are looked at first, to tell numbers from categories."""
+from kernelstream.tables.columns import Columns, Label, find_column
+from kernelstream.tables.features import Features
+from kernelstream.tables.kinds import LOOK_AHEAD, MOSTLY, Kind, kind_of_words
+from kernelstream.tables.values import Values, gather
 
 DELIMITERS = ",;\t|"
 """Those that are looked for where none is given."""
-
-_MOSTLY = 0.9  # a column is of numbers if so many of its first values are; the others are then bad rows
 
 # In the order of `CsvReason` in src/core/text/csv.hpp.
 _REASONS = (
@@ -65,7 +62,7 @@ class CsvReader(TextReader):
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
         self.features.restore(state)
-        self._names = list(state["order"])
+        self._names = list(state.get("order", state["names"] if "names" in state else ()))
         self._delimiter = state.get("delimiter", self._delimiter)
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
@@ -108,7 +105,7 @@ class CsvReader(TextReader):
 
     def _settle(self, file: str, lines: Lines) -> None:
         """What the columns are, by the first rows."""
-        known = bool(self.columns.names)
+        known = bool(self.columns.names) or (self.columns.open and self._options.frozen)
         block = None if known else lines.look(LOOK_AHEAD, wait=True)
         counts = [[0] * len(self._names)] * 3
         if block is not None:
@@ -119,11 +116,13 @@ class CsvReader(TextReader):
 
         def kind_of(name: str) -> Kind:
             i = place[name]
-            return "number" if numbers[i] >= _MOSTLY * present[i] else "category"
+            if block is None or numbers[i] >= MOSTLY * present[i]:
+                return "number"
+            return self._kind_of_texts(block, i)
 
         def label_of(name: str) -> Label:
             i = place[name]
-            return "whole" if whole[i] >= _MOSTLY * present[i] else "text"
+            return "whole" if whole[i] >= MOSTLY * present[i] else "text"
 
         self.columns.settle(file, self._names, kind_of, label_of)
         if block is not None and not known:
@@ -131,11 +130,23 @@ class CsvReader(TextReader):
             with contextlib.suppress(TooWideError):  # raised again when that row is given
                 self.features.meet(self._parse(block)[0].values)
 
+    def _kind_of_texts(self, block: Block, column: int) -> Kind:
+        """What a column that is not of numbers is, by its values in the first records."""
+        roles = np.full(len(self._names), _LEFT_OUT, np.uint8)
+        roles[column] = _CATEGORY
+        places = np.zeros(len(roles), np.int32)
+        _, _, ((codes, words),), *_ = _text.parse_csv(
+            block.text, block.ends, self._delimiter, roles, places, 0, 1, self._options.largest, 0
+        )
+        return kind_of_words(words, np.bincount(codes, minlength=len(words)).tolist())
+
     def _set_roles(self) -> None:
         """What the parser does with each column of this file."""
+        columns = self.columns
+        self._texts = columns.categories + columns.booleans + columns.times + columns.texts
         roles: dict[str, tuple[int, int]] = {}
-        roles |= {name: (_NUMBER, place) for place, name in enumerate(self.columns.numbers)}
-        roles |= {name: (_CATEGORY, place) for place, name in enumerate(self.columns.categories)}
+        roles |= {name: (_NUMBER, place) for place, name in enumerate(columns.plain_numbers)}
+        roles |= {name: (_CATEGORY, place) for place, name in enumerate(self._texts)}
         if self.columns.read_target is not None:
             roles[self.columns.read_target] = (_LABEL, 0)
         pairs = [roles.get(name, (_LEFT_OUT, 0)) for name in self._names]
@@ -154,8 +165,8 @@ class CsvReader(TextReader):
             self._delimiter,
             self._roles,
             self._places,
-            len(columns.numbers),
-            len(columns.categories),
+            len(columns.plain_numbers),
+            len(self._texts),
             self._options.largest,
             _LABEL_KINDS[kind],
         )
@@ -163,7 +174,17 @@ class CsvReader(TextReader):
         if kind == "text":
             given = np.array(words, dtype=object)[codes] if len(codes) else np.array([], dtype=object)
         bad = [self._refusal(block, *six) for six in refused.reshape(-1, 6).tolist()]
-        return _Parsed(Values(numbers, categories, given), records), bad
+        if len(self._texts) == len(columns.categories):
+            return _Parsed(Values(numbers, categories, given), records), bad
+        held = dict(zip(self._texts, categories, strict=True))
+        values, wrong = gather(columns, numbers, held, {}, given, len(records))
+        if wrong:
+            bad += [BadRow(int(records[row]), repr(name), why) for row, (name, why) in wrong.items()]
+            bad.sort(key=lambda row: row.row)
+            keep = np.ones(len(records), bool)
+            keep[list(wrong)] = False
+            values, records = values.part(keep), records[keep]
+        return _Parsed(values, records), bad
 
     def kept(self) -> list[str]:
         """The column to be kept, of the rows given last."""

@@ -22,7 +22,7 @@ Rng = np.random.Generator
 def _adult(rng: Rng) -> Iterable[dict[str, Any]]:
     """People and whether they earn more than 50,000: numbers, categories, gaps marked with a question mark."""
     education = {"school": 9, "college": 12, "bachelor": 13, "master": 14, "doctor": 16}
-    for _ in range(4000):
+    for _ in range(3000):
         age, sex = int(rng.integers(17, 80)), rng.choice(["female", "male"])
         studied = str(rng.choice(list(education), p=[0.4, 0.25, 0.2, 0.1, 0.05]))
         married = rng.random() < min(0.8, 0.02 * (age - 17))
@@ -46,7 +46,7 @@ def _adult(rng: Rng) -> Iterable[dict[str, Any]]:
 def _fraud(rng: Rng) -> Iterable[dict[str, Any]]:
     """Payments, one in a hundred a fraud."""
     now = datetime(2026, 3, 1)
-    for number in range(8000):
+    for number in range(4000):
         now += timedelta(seconds=float(rng.exponential(40)))
         fraud = rng.random() < 0.01
         amount = rng.lognormal(5.2 if fraud else 3.2, 0.9)
@@ -69,7 +69,7 @@ def _prices(rng: Rng) -> Iterable[dict[str, Any]]:
     """Flats and their prices: dates, gaps, and one price in two hundred with a zero too many."""
     day = datetime(2023, 1, 2)
     districts = {"centre": 6000, "harbour": 5200, "north": 3500, "south": 4100, "west": 4600}
-    for _ in range(3000):
+    for _ in range(2000):
         day += timedelta(hours=float(rng.exponential(8)))
         district = str(rng.choice(list(districts)))
         area = float(np.clip(rng.normal(75, 25), 20, 200))
@@ -93,7 +93,7 @@ def _reviews(rng: Rng) -> Iterable[dict[str, Any]]:
         "bad": ["broken", "terrible", "refund", "slow", "noisy", "never again", "waste", "cheap plastic"],
     }
     common = ["the", "it", "this", "machine", "after", "one", "week", "delivery", "box", "and", "was", "came"]
-    for _ in range(2000):
+    for _ in range(600):
         label = "good" if rng.random() < 0.6 else "bad"
         other = "bad" if label == "good" else "good"
         text = list(rng.choice(common, rng.integers(4, 12)))
@@ -105,7 +105,7 @@ def _reviews(rng: Rng) -> Iterable[dict[str, Any]]:
 def _sensors(rng: Rng) -> Iterable[dict[str, Any]]:
     """Readings of machines, as JSON; some sensors are silent now and then."""
     now = datetime(2026, 5, 4, 6)
-    for number in range(2000):
+    for number in range(1200):
         now += timedelta(seconds=float(rng.exponential(15)))
         mode = str(rng.choice(["idle", "run", "boost"], p=[0.2, 0.6, 0.2]))
         speed = {"idle": 300, "run": 1500, "boost": 2400}[mode] * rng.normal(1, 0.05)

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import zlib
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from kernelstream import _text
-from kernelstream.stream.bad_rows import BadRow, TooWideError
-from kernelstream.stream.features import category_key
+from kernelstream.stream.bad_rows import BadRow
 from kernelstream.stream.lines import Block, TextReader
 from kernelstream.stream.options import Chunk, Options
+from kernelstream.tables.columns import Columns
+from kernelstream.tables.features import Features
+from kernelstream.tables.kinds import boolean_of, canonical
+from kernelstream.tables.values import Values, coded, gather
 
-_OTHER = "*"
-_Feature = tuple[str, str]  # name, and category or "" for a number
+_Feature = tuple[str, str | None]  # name, and its text or None for a number
 
 # In the order of `JsonReason` in src/core/text/json.hpp.
 _NOT_JSON = (
@@ -54,12 +56,14 @@ _REASONS = (
 _WHICH_LABEL = 14
 _LABEL_IS_TEXT, _NOT_AN_OBJECT = 16, 11
 _LABEL_MISSING = 15
+_TRUTH = 3  # `FeatureKind`
 _LABELS = ("", "whole", "number", "text")  # `JsonLabel`, whose next is "none"
 
 
 class _Parsed(NamedTuple):
-    """Good rows: entry i stands in rows[i] and is features[codes[i]] with values[i]."""
+    """Good rows: entry i stands in rows[i] and is features[codes[i]] with values[i]; or the values of a table's columns."""
 
+    truths: set[str]  # names whose first number is true or false
     target: str | None
     label: str
     records: NDArray[np.int32]
@@ -68,64 +72,131 @@ class _Parsed(NamedTuple):
     rows: NDArray[np.int64]
     values: NDArray[np.float64]
     labels: NDArray[Any]
+    table: Values | None
 
 
 class JsonlReader(TextReader):
-    """Rows as CSR arrays; a name gets a column when it is first met, a text one for each category."""
+    """Rows as CSR arrays; a name gets a feature when it is first met, a text one for each category.
+
+    If a model knows the names as the columns of a table, each row is a row of that table, and what is absent is missing.
+    """
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         forced = options.categorical if options.categorical != "auto" else ()
-        if any(isinstance(column, int) for column in (options.target, *options.drop, *forced)):
+        asked = dict(options.columns)
+        if any(isinstance(column, int) for column in (options.target, *options.drop, *forced, *asked)):
             raise ValueError(
-                "JSON lines have names, no column numbers: give target, categorical and drop by name"
+                "JSON lines have names, no column numbers: give target, columns, categorical and drop by name"
             )
-        self._target = None if options.target is None else str(options.target)
-        self._dropped, self._forced = [str(name) for name in options.drop], [str(name) for name in forced]
-        self._label = "number" if options.task == "regression" else ""
-        self._columns: dict[tuple[str, str], int] = {}
-        self._categories: dict[str, int] = {}  # how many of a name have a feature
+        self.columns = Columns(options)
+        self.features = Features(options, self.columns)
+        self.columns.open = True
+        self.columns.target = None if options.target is None else str(options.target)
+        if options.task != "regression":
+            self.columns.label = ""
+        self.columns.kinds = {str(name): "category" for name in forced}
+        self.columns.kinds |= {str(name): kind for name, kind in asked.items() if kind != "drop"}
+        self._dropped = [str(name) for name in options.drop]
+        self._dropped += [str(name) for name, kind in asked.items() if kind == "drop"]
+        self.columns.forced = [
+            name for name, kind in self.columns.kinds.items() if kind not in ("number", "boolean")
+        ]
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
-        return {"target": self._target, "label": self._label, "columns": [list(key) for key in self._columns]}
+        return self.features.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
-        self._target, self._label = state["target"], state["label"]
-        self._columns, self._categories = {}, {}
-        for name, key in state["columns"]:
-            self._add(name, key)
+        asked = self.columns.forced
+        self.features.restore(state)
+        columns = self.columns
+        if columns.open:
+            columns.forced = columns.forced or asked
+        else:  # of a table
+            columns.forced = columns.categories + columns.times + columns.texts
+            self._dropped = [name for name in columns.names if name not in columns.kinds]
+            self._dropped = [name for name in self._dropped if name != columns.read_target]
 
     def _parse(self, block: Block) -> tuple[_Parsed, list[BadRow]]:
-        label = _LABELS.index(self._label) if self._options.labelled else len(_LABELS)
+        columns = self.columns
+        label = _LABELS.index(columns.label) if self._options.labelled else len(_LABELS)
         records, starts, codes, values, features, labels, (words_of, words), target, kind, names, refused = (
             _text.parse_json(
                 block.text,
                 block.ends,
                 self._options.largest,
-                self._target or "",
+                columns.target or "",
                 label,
                 self._dropped,
-                self._forced,
+                columns.forced,
             )
         )
-        label_kind = _LABELS[kind] if self._options.labelled else self._label
+        label_kind = _LABELS[kind] if self._options.labelled else columns.label
         if self._options.labelled and label_kind == "text":
             labels = np.array(words, dtype=object)[words_of] if len(words_of) else np.array([], dtype=object)
-        parsed = _Parsed(
-            target or None,
-            label_kind,
-            records,
-            [(name, _key(kind, word)) for name, kind, word in features],
-            codes,
-            np.repeat(np.arange(len(records)), np.diff(starts)),
-            values,
-            labels,
-        )
-        return parsed, [
-            self._refusal(block, names, target, *five) for five in refused.reshape(-1, 5).tolist()
-        ]
+        bad = [self._refusal(block, names, target, *five) for five in refused.reshape(-1, 5).tolist()]
+        spelled = json.dumps if columns.open else canonical
+        entries: list[_Feature] = [(name, _word(kind, word, spelled)) for name, kind, word in features]
+        truths = {name for name, kind, _ in features if kind == _TRUTH}
+        rows = np.repeat(np.arange(len(records)), np.diff(starts))
+        table = None
+        if not columns.open:
+            table, wrong = self._table(len(records), rows, codes, entries, values, labels)
+            if wrong:
+                bad += [BadRow(int(records[row]), at, why) for row, (at, why) in wrong.items()]
+                bad.sort(key=lambda row: row.row)
+                keep = np.ones(len(records), bool)
+                keep[list(wrong)] = False
+                table, records = table.part(keep), records[keep]
+        return _Parsed(
+            truths, target or None, label_kind, records, entries, codes, rows, values, labels, table
+        ), bad
+
+    def _table(
+        self,
+        n: int,
+        rows: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        entries: list[_Feature],
+        values: NDArray[np.float64],
+        labels: NDArray[Any],
+    ) -> tuple[Values, dict[int, tuple[str | None, str]]]:
+        """The columns of a table that a model knows, and of each row that cannot be used the column and the reason."""
+        columns = self.columns
+        numbers = {name: np.full(n, np.nan) for name in columns.numbers}
+        texts: dict[str, list[str | None]] = {
+            name: [None] * n for name in columns.categories + columns.texts + columns.times
+        }
+        wrong: dict[int, tuple[str | None, str]] = {}
+        known = np.zeros(n, bool)
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(entries) + 1))
+        for code, (name, word) in enumerate(entries):
+            at = order[ends[code] : ends[code + 1]]
+            if name not in columns.kinds:
+                continue  # a name that the model does not know
+            where = rows[at]
+            known[where] = True
+            if name in texts:
+                for row in where.tolist():
+                    texts[name][row] = word
+            elif word is None:
+                numbers[name][where] = values[at]
+            elif name in columns.booleans and not math.isnan(truth := boolean_of(word)):
+                numbers[name][where] = truth
+            else:
+                for row in where.tolist():
+                    wrong.setdefault(row, (repr(name), f"the text {word[:60]!r} where a number is needed"))
+        for row in np.flatnonzero(~known).tolist():
+            wrong.setdefault(row, (None, "it has none of the columns that the model knows"))
+        held = {name: coded(column) for name, column in texts.items()}
+        given = labels if self._options.labelled else None
+        table, more = gather(columns, numbers, held, {}, given, n)
+        for row, (column, why) in more.items():
+            wrong.setdefault(row, (repr(column), why))
+        return table, wrong
 
     def kept(self) -> list[Any]:
         """The name to be kept, of the rows given last; None where it is absent."""
@@ -164,63 +235,24 @@ class JsonlReader(TextReader):
         return BadRow(record, None if where is None else repr(where), message)
 
     def _give(self, parsed: _Parsed) -> Chunk:
-        self._target, self._label = parsed.target, parsed.label
-        if self._options.hashed is None:
-            # A feature's column depends on the rows alone: by the row it is first met in, then by name.
-            present, first = np.unique(parsed.codes, return_index=True)
-            order = sorted(
-                (int(parsed.rows[at]), parsed.features[code]) for code, at in zip(present, first, strict=True)
-            )
-            place = {feature: self._place(row, *feature) for row, feature in order}
-            places = [place.get(feature, -1) for feature in parsed.features]
-        else:
-            places = [_hash(name, key) % self._options.hashed for name, key in parsed.features]
-        columns, rows, values = np.array(places, np.int64)[parsed.codes], parsed.rows, parsed.values
-        if self._options.frozen:  # what the model does not know is left out
-            keep = columns >= 0
-            columns, rows, values = columns[keep], rows[keep], values[keep]
-        shape = (len(parsed.records), self._options.hashed or len(self._columns))
-        X = csr_array(
-            (values.astype(self._options.dtype), (rows, columns)), shape
-        )  # hashes that collide are added
-        X.eliminate_zeros()
-        X.sort_indices()
+        if parsed.table is not None:
+            return self.features.give(parsed.table)
+        self.columns.target, self.columns.label = parsed.target, parsed.label  # type: ignore[assignment]
+        self.features.truths = parsed.truths
+        X = self.features.give_rows(
+            len(parsed.records), parsed.rows, parsed.codes, parsed.features, parsed.values
+        )
         return Chunk(X, self._options.labels(parsed.labels))
 
-    def _place(self, row: int, name: str, key: str) -> int:
-        """The column of a feature that a row has, a new one if need be; -1 if it gets none."""
-        if (name, key) in self._columns:
-            return self._columns[name, key]
-        if key and (self._options.frozen or self._categories.get(name, 0) >= self._options.max_categories):
-            key = _OTHER
-        if not self._options.frozen:
-            most = self._options.max_features
-            if (name, key) not in self._columns and len(self._columns) >= most:
-                raise TooWideError(
-                    row,
-                    f"more than {most:,} different features, which is max_features: raise it, "
-                    "or hash them with hashed=NUMBER",
-                )
-            self._add(name, key)
-        return self._columns.get((name, key), -1)
 
-    def _add(self, name: str, key: str) -> None:
-        if (name, key) not in self._columns:
-            self._columns[name, key] = len(self._columns)
-            self._categories[name] = self._categories.get(name, 0) + bool(key and key != _OTHER)
-
-
-def _key(kind: int, word: str) -> str:
-    """The name of a feature within its column; `kind` is `FeatureKind` in src/core/text/json.hpp."""
-    if kind == 0:
-        return ""
+def _word(kind: int, word: str, spelled: Callable[[Any], str]) -> str | None:
+    """The text of an entry, None for a number; `kind` is `FeatureKind` in src/core/text/json.hpp."""
+    if kind in (0, _TRUTH):
+        return None
     if kind == 2:  # a category that is not written as a text: numbers that are the same are one
         try:
-            word = json.dumps(json.loads(word))
+            value = json.loads(word)
         except ValueError:  # an integer of more digits than Python turns into text
-            pass
-    return category_key(word)
-
-
-def _hash(name: str, key: str) -> int:
-    return zlib.crc32((name + key).encode())
+            return word
+        return spelled(value)
+    return word

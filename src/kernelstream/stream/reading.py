@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,18 +15,21 @@ from kernelstream.stream.datasets import DATASETS, STREAMS, did_you_mean
 from kernelstream.stream.formats import FORMATS
 from kernelstream.stream.named import NamedReader, own_task
 from kernelstream.stream.opening import Place, place_name
-from kernelstream.stream.options import MAX_FEATURES, Options, Task
+from kernelstream.stream.options import MAX_FEATURES, TEXT_FEATURES, Options, Task
 from kernelstream.stream.source import VERSION, Source
+from kernelstream.tables.columns import check_kinds
 
 
 def read(
     *sources: Place,
     format: str | None = None,
     target: str | int | Literal[False] | None = None,
+    columns: Mapping[str | int, str] | None = None,
     categorical: Sequence[str | int] | Literal["auto"] = "auto",
     drop: Sequence[str | int] = (),
     max_categories: int = 64,
     hashed: int | None = None,
+    text_features: int = TEXT_FEATURES,
     header: bool | None = None,
     delimiter: str | None = None,
     charset: str | None = None,
@@ -54,10 +57,13 @@ def read(
             file's name or its first bytes.
         target: the column of the label, by name or number (-1 is the last); by default the only one called
             target, label, class or y. False for rows without labels, or to leave them unread.
-        categorical: columns whose values are categories, not numbers; "auto" finds the columns of text.
+        columns: kinds of columns, by name or number, such as ``{"age": "number", "when": "time", "review": "text"}``:
+            "number", "boolean", "category", "time", "text", "drop". Those of the others are told by their first rows.
+        categorical: columns whose values are categories; then all columns that `columns` does not name must be numbers.
         drop: columns to leave out.
         max_categories: categories of a column that get a feature of their own; later ones share one.
         hashed: hash categories into this many features, instead.
+        text_features: features of a column of free text, whose words and pieces of words are hashed.
         header: whether the first line of CSV has the names; by default it does if none of them is a number.
         delimiter: between the fields of CSV, one ASCII character; by default the one of ``,;|`` and tab that the first
             line has most of, in TSV a tab.
@@ -76,7 +82,7 @@ def read(
         dtype: type of the features, float64 or float32.
         on_bad_row: "stop", "skip", or "quarantine=FILE", which appends bad rows to a file as they came.
         encoding: `Source.encoding` of the rows that a model learnt: columns and categories become the same
-            features, and none are added (LIBSVM rows may still be wider).
+            features, and none are added (LIBSVM rows may still be wider). It may come from another format.
         grow: new columns and categories get features also where `encoding` says what the others become.
         keep: a column whose values `Source.kept` has for the rows given last, as they came: of CSV, TSV, JSON lines, Parquet
             and Arrow.
@@ -113,8 +119,9 @@ def read(
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}")
     if np.dtype(dtype) not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
-    if max_categories < 1 or (hashed is not None and hashed < 1):
-        raise ValueError("max_categories and hashed must be at least 1")
+    if max_categories < 1 or (hashed is not None and hashed < 1) or text_features < 1:
+        raise ValueError("max_categories, hashed and text_features must be at least 1")
+    kinds = check_kinds({} if columns is None else columns)
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1, not {n_features}")
     if max_features < 1 or (n_features is not None and n_features > max_features):
@@ -145,7 +152,7 @@ def read(
         _check_there(place)
     if named:
         task = task or own_task(str(name))
-    asked = {
+    asked: dict[str, Any] = {
         "format": format,
         "target": target,
         "categorical": categorical if categorical == "auto" else list(categorical),
@@ -159,15 +166,19 @@ def read(
         "dtype": np.dtype(dtype).name,
         "seed": seed if named else None,
     }
+    if kinds or text_features != TEXT_FEATURES:  # positions of older versions do not have them
+        asked |= {"columns": [[name, kind] for name, kind in kinds.items()], "text_features": text_features}
     _check_resume(resume, [place_name(place) for place in sources], asked)
     options = Options(
         task=task or "classification",
         target=None if target is False else target,
         labelled=target is not False,
+        columns=kinds,
         categorical=categorical,
         drop=drop,
         max_categories=max_categories,
         hashed=hashed,
+        text_features=text_features,
         header=header,
         delimiter=delimiter,
         chunk_size=chunk_size,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from kernelstream.stream.bad_rows import BadRow, BadRowError, SourceError, TooWideError
-from kernelstream.stream.columns import Columns
-from kernelstream.stream.features import Features, Values
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
+from kernelstream.tables.columns import Columns
+from kernelstream.tables.features import Features
+from kernelstream.tables.values import Values
 
 
 class RowReader(ABC):
@@ -73,6 +74,7 @@ class RowReader(ABC):
                     options.bad.meet(
                         partial(self._message, opened.name, bad), self._raw(rows.slice(bad.row, 1))
                     )
+                self._last = rows, refused
                 self._row += rows.num_rows
                 done += rows.num_rows
                 yield chunk
@@ -92,30 +94,3 @@ class RowReader(ABC):
     @abstractmethod
     def _raw(self, batch: Any) -> bytes:
         """One row as text, to be put aside."""
-
-
-def check_values(values: Values, columns: Columns, options: Options) -> tuple[Values, list[BadRow]]:
-    """The good rows, and the bad ones in order: numbers must be finite or missing, labels what they were."""
-    reasons: dict[int, tuple[str, str]] = {}
-    numbers, labels, largest = values.numbers, values.labels, options.largest
-    if not np.nanmax(np.abs(numbers), initial=0.0) <= largest:
-        for row, place in np.argwhere(np.abs(numbers) > largest).tolist():
-            reasons.setdefault(row, (columns.numbers[place], f"{numbers[row, place]} is not finite"))
-    if labels is not None:
-        if labels.dtype.kind != "f":
-            missing = np.array([label is None for label in labels], bool)
-            wrong = np.zeros(len(labels), bool)
-        else:
-            missing = np.isnan(labels)
-            wrong = np.isinf(labels)
-            if columns.label == "whole":
-                wrong |= ~missing & ((labels != np.floor(labels)) | (np.abs(labels) > 2**53))
-        kind = "a whole number (a regression takes any)" if columns.label == "whole" else "finite"
-        for row in np.flatnonzero(missing | wrong).tolist():
-            reason = "the label is missing" if missing[row] else f"label {labels[row]} is not {kind}"
-            reasons.setdefault(row, (str(columns.target), reason))
-    if not reasons:
-        return values, []
-    keep = np.ones(values.num_rows, bool)
-    keep[list(reasons)] = False
-    return values.part(keep), [BadRow(row, repr(at), why) for row, (at, why) in sorted(reasons.items())]

@@ -14,6 +14,7 @@ from kernelstream.stream.formats import TEXT, check_text, make_reader, sniff
 from kernelstream.stream.named import NamedReader
 from kernelstream.stream.opening import Opened, Place, fingerprint, place_name
 from kernelstream.stream.options import Chunk, Options, Task
+from kernelstream.tables.features import OF_A_FILE
 
 VERSION = 1
 """Of positions."""
@@ -144,7 +145,8 @@ class Source:
         """
         if self._reader is None or isinstance(self._reader, NamedReader):
             return None
-        return {"format": self._format, "state": self._reader.state()}
+        state = self._reader.state()
+        return {"format": self._format, "state": state} if "version" not in state else _description(state)
 
     @property
     def position(self) -> dict[str, Any]:
@@ -217,11 +219,14 @@ class Source:
         if self._resume is not None and self._resume["reader"] is not None:
             reader.restore(self._resume["reader"])
         elif self._encoding is not None:
-            if self._encoding.get("format") != file_format:
-                raise ValueError(
-                    f"the model learnt from {self._encoding.get('format')}, and this is {file_format}"
+            if (file_format == "libsvm") != (self._encoding.get("format") == "libsvm"):
+                what = (
+                    "has columns with names"
+                    if file_format == "libsvm"
+                    else "learnt LIBSVM rows, which have no names"
                 )
-            reader.restore(self._encoding["state"])
+                raise ValueError(f"the model {what}, and this is {file_format}")
+            reader.restore(self._encoding.get("state", self._encoding))
 
     def _values_kept(self) -> list[Any]:
         reader: Any = self._reader
@@ -241,6 +246,11 @@ class Source:
             if n:
                 self._kept = [] if self._options.keep is None else self._values_kept()
                 yield part
+
+
+def _description(state: dict[str, Any]) -> dict[str, Any]:
+    """How rows become features, without what only the file at hand has."""
+    return {key: value for key, value in state.items() if key not in OF_A_FILE}
 
 
 def _same_file(place: Place, before: Sequence[int] | None) -> bool:
