@@ -3,8 +3,11 @@
 
 namespace KS_MODULE {
 
-// Kernel values (or, if `measures`, distances and products) of all rows of x against all rows of y.
-template <class T> Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>& y, const AnyKernel& by, bool measures) {
+enum class Part { value, measure, slope };
+
+// Of all rows of x against all rows of y: kernel values, the distances or products behind them, or the derivatives of the first in
+// the second.
+template <class T> Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>& y, const AnyKernel& by, Part part) {
   require(x.rows.width == y.rows.width, "X has " + std::to_string(x.rows.width) + " columns, Y " + std::to_string(y.rows.width));
   T* out;
   Made<T> made = make<T>({size_t(x.rows.n), size_t(y.rows.n)}, &out);
@@ -19,9 +22,65 @@ template <class T> Made<T> kernel_matrix(const HeldRows<T>& x, const HeldRows<T>
     points.measure(x.rows, i, n, points.tiles(), scratch.data(), points.slots());
     for (int64_t r = 0; r < n; ++r) {
       T* row = scratch.data() + r * points.slots();
-      if (!measures) points.values(row, row, points.tiles());
+      if (part == Part::value) points.values(row, row, points.tiles());
+      if (part == Part::slope) points.slopes(row, row, points.tiles());
       std::copy_n(row, y.rows.n, out + (i + r) * y.rows.n);
     }
+  }
+  return made;
+}
+
+// The derivatives of the distances or products of row i with the points in each entry of the row: `n` x width.
+template <class T> static void measure_gradient(const Points<T>& points, const T* x, int64_t n, T* out) {
+  const int64_t width = points.panel.width();
+  T square = 0;
+  for (int64_t d = 0; d < width; ++d) square += x[d] * x[d];
+  for (int64_t j = 0; j < n; ++j) {
+    T size = 0, product = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      T p = points.panel.at(j, d), gap = x[d] - p, sum = x[d] + p;
+      T& g = out[j * width + d];
+      size += p * p;
+      product += x[d] * p;
+      switch (points.kernel.form()) {
+        case Form::product: g = p; break;
+        case Form::square_distance: g = 2 * gap; break;
+        case Form::absolute_distance: g = T(gap > 0) - T(gap < 0); break;
+        case Form::chi_distance: g = sum > 0 ? gap / sum * (2 - gap / sum) : T(0); break;
+        case Form::minimum: g = T(x[d] < p); break;
+      }
+    }
+    if (points.kernel.kind != Kernel<T>::spectrum) continue;
+    T below = std::sqrt(square) * std::sqrt(size);
+    for (int64_t d = 0; d < width; ++d) {
+      T& g = out[j * width + d];
+      g = below > 0 ? (g - product / square * x[d]) / below : T(0);
+    }
+  }
+}
+
+// d k(x_i, y_j) / d x_i: n x m x width.
+template <class T> Made<T> kernel_input_gradient(const HeldRows<T>& x, const HeldRows<T>& y, const AnyKernel& by) {
+  require(x.rows.width == y.rows.width, "X has " + std::to_string(x.rows.width) + " columns, Y " + std::to_string(y.rows.width));
+  T* out;
+  const int64_t n = x.rows.n, m = y.rows.n, width = x.rows.width;
+  Made<T> made = make<T>({size_t(n), size_t(m), size_t(width)}, &out);
+  Kernel<T> kernel = by.as<T>();
+  require(!kernel.callback, "only kernels of kernelstream with a formula have a gradient");
+  nb::gil_scoped_release release;
+  Points<T> points(kernel, width, m);
+  for (int64_t j = 0; j < m; ++j) points.put(j, y.rows, j);
+  Array<T> slopes(size_t(points.slots()));
+  std::vector<T> row(size_t(width) + 1);
+  for (int64_t i = 0; i < n && m; ++i) {
+    points.measure(x.rows, i, 1, points.tiles(), slopes.data(), points.slots());
+    points.slopes(slopes.data(), slopes.data(), points.tiles());
+    std::fill(row.begin(), row.end(), T(0));
+    x.rows.each(i, [&](int64_t d, T v) { row[size_t(d)] = v; });
+    T* to = out + i * m * width;
+    measure_gradient(points, row.data(), m, to);
+    for (int64_t j = 0; j < m; ++j)
+      for (int64_t d = 0; d < width; ++d) to[j * width + d] *= slopes[size_t(j)];
   }
   return made;
 }
@@ -58,6 +117,7 @@ template <class T> static void bind_rows(nb::module_& m) {
       .def_static("dense", &Held::dense, "x"_a)
       .def_static("csr", &Held::csr, "values"_a, "indices"_a, "starts"_a, "width"_a)
       .def("first_not_finite", &Held::first_not_finite)
+      .def("first_negative", &Held::first_negative)
       .def("part", &Held::part, "start"_a, "stop"_a)
       .def("array", &Held::array, "The rows as a new dense array.")
       .def(
@@ -84,7 +144,8 @@ template <class T> static void bind_rows(nb::module_& m) {
       .def_prop_ro("width", [](const Held& h) { return h.rows.width; })
       .def_prop_ro("sparse", [](const Held& h) { return h.rows.sparse(); });
 
-  m.def("kernel_matrix", &kernel_matrix<T>, "x"_a, "y"_a, "kernel"_a, "measures"_a = false);
+  m.def("kernel_matrix", &kernel_matrix<T>, "x"_a, "y"_a, "kernel"_a, "part"_a = Part::value);
+  m.def("kernel_input_gradient", &kernel_input_gradient<T>, "x"_a, "y"_a, "kernel"_a);
   m.def("kernel_diagonal", &kernel_diagonal<T>, "x"_a, "kernel"_a);
 }
 
@@ -94,6 +155,10 @@ static void bind_basics(nb::module_& m) {
       .value("full", Stop::full)
       .value("due", Stop::due)
       .value("not_finite", Stop::not_finite);
+  nb::enum_<Part>(m, "Part", "What a kernel matrix shows.")
+      .value("value", Part::value)
+      .value("measure", Part::measure, "the distances or products behind the values")
+      .value("slope", Part::slope, "the derivatives of the values in the measures");
   nb::class_<AnyKernel>(m, "Kernel", nb::type_slots(holder_slots<AnyKernel>))
       .def(nb::init<const std::string&, double, double, int, nb::object>(), "name"_a, nb::kw_only(), "gamma"_a = 1.0, "offset"_a = 0.0,
            "degree"_a = 1, "function"_a.none() = nb::none())

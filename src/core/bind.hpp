@@ -104,6 +104,16 @@ template <class T> struct HeldRows {
     return found;
   }
 
+  // The first entry below zero: its row and column.
+  std::optional<std::pair<int64_t, int64_t>> first_negative() const {
+    std::optional<std::pair<int64_t, int64_t>> found;
+    for (int64_t i = 0; !found && i < rows.n; ++i)
+      rows.each(i, [&](int64_t d, T v) {
+        if (!found && v < 0) found = {i, d};
+      });
+    return found;
+  }
+
   HeldRows part(int64_t from, int64_t to) const {
     require(0 <= from && from <= to && to <= rows.n, "rows out of range");
     HeldRows h = *this;
@@ -131,11 +141,27 @@ struct AnyKernel {
   AnyKernel(const std::string& n, double g, double o, int d, nb::object f)
       : name(n), gamma(g), offset(o), degree(d), function(std::move(f)) {
     Kernel<double>::named(name, gamma, offset, degree);
+    if (name == "precomputed") {
+      auto table = nb::cast<Matrix<double>>(function);
+      require(table.shape(0) == table.shape(1), "the matrix of a precomputed kernel must be square");
+    }
   }
 
   // k(x, points) through the Python function, checked. The function belongs to the Bound that has the kernel.
   template <class T> Kernel<T> as() const {
     Kernel<T> kernel = Kernel<T>::named(name, gamma, offset, degree);
+    if (kernel.kind == Kernel<T>::precomputed) {
+      auto table = nb::cast<Matrix<double>>(function);
+      kernel.callback = [values = table.data(), size = int64_t(table.shape(0))](const T* x, int64_t width, const T* points, int64_t n,
+                                                                                T* out) {
+        for (int64_t j = 0; j < n; ++j) {
+          T row = width == 1 ? x[0] : T(-1), column = width == 1 ? points[j] : T(-1);
+          if (!(row >= 0 && row < T(size) && column >= 0 && column < T(size)))
+            throw std::invalid_argument("a precomputed kernel takes rows of one entry, the number of a row of its matrix");
+          out[j] = T(values[int64_t(row) * size + int64_t(column)]);
+        }
+      };
+    }
     if (kernel.kind != Kernel<T>::callable) return kernel;
     kernel.callback = [call = nb::handle(function)](const T* x, int64_t width, const T* points, int64_t n, T* out) {
       nb::gil_scoped_acquire gil;

@@ -33,15 +33,22 @@ template <class T> static void describe(State& s, RowSampler& sampler, const Sto
   s.line("online", &sampler.online, 1);
 }
 
+// The number of rounds, where the step depends on it.
+template <class N> static void describe_rounds(State& s, N& n) {
+  if (!n.counts_rounds()) return;
+  s.line("rounds", &n.rounds, 1);
+  counted(n.rounds);
+}
+
 template <class T> static void describe(State& s, KernelNewton<T>& n) {
   int64_t count = describe(s, n.store);
   if (s.reads()) {
     n.grow_weights();
-    n.weights.clear();
   }
-  s.grid<double>("weights", count, 1, [&](int64_t i, int64_t) -> double& { return n.weights[size_t(i)]; });
-  describe(s, "newton", n.newton, n.store);
-  if (n.sketched) describe(s, n.sampler, n.store);
+  s.weights("weights", n.weights, count);
+  for (size_t c = 0; c < n.newtons.size(); ++c) describe(s, c ? "newton" + std::to_string(c) : "newton", n.newtons[c], n.store);
+  if (n.coins.sketched) describe(s, n.sampler, n.store);
+  describe_rounds(s, n);
 }
 
 template <class T> static void bind_kernel_newton(nb::module_& m) {
@@ -50,37 +57,42 @@ template <class T> static void bind_kernel_newton(nb::module_& m) {
   def_state(c);
   c.def(
        "__init__",
-       [](B* self, int64_t width, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C, double eta,
-          double alpha, bool sketched, double beta, double eps, double least, uint64_t seed) {
-         new (self) B(kernel.function, settings_of(width, 1, regression, budget), NewtonSettings{loss, C, eta}, kernel.as<double>(), alpha,
-                      sketched, beta, eps, least, seed);
+       [](B* self, int64_t width, int64_t outputs, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C,
+          double eta, double dimension, double alpha, double least_decrement, bool sketched, bool weighted, double beta, double eps,
+          double least, uint64_t seed) {
+         new (self) B(kernel.function, settings_of(width, outputs, regression, budget), NewtonSettings{loss, C, eta, dimension},
+                      kernel.as<double>(), alpha, Coins{sketched, weighted, beta, eps, least}, least_decrement, seed);
        },
-       nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "alpha"_a, "sketched"_a = false,
-       "beta"_a = 1.0, "eps"_a = 0.0, "least"_a = 1.0, "seed"_a = 0)
+       nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "dimension"_a = 0.0,
+       "alpha"_a, "least_decrement"_a = 0.0, "sketched"_a = false, "weighted"_a = false, "beta"_a = 1.0, "eps"_a = 0.0, "least"_a = 1.0,
+       "seed"_a = 0)
       .def_prop_ro("newton_count", [](B& b) {
         auto guard = b.locked();
-        return b.model.newton.size();
+        return b.model.newtons[0].size();
       });
 }
 
 template <class T> static void embed(EmbeddedNewton<T>& n, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {
   size_t rank = matrix.shape(0);
-  fits(int64_t(matrix.shape(1)) == n.store.count() && weights.shape(0) == rank && weights.shape(1) == 1 && inverse.shape(0) == rank &&
-       inverse.shape(1) == rank);
+  size_t outputs = size_t(n.set.outputs);
+  fits(int64_t(matrix.shape(1)) == n.store.count() && weights.shape(0) == rank && weights.shape(1) == outputs &&
+       inverse.shape(0) == outputs * rank && inverse.shape(1) == rank);
   n.embed(matrix.data(), int64_t(rank), weights.data(), inverse.data());
 }
 
 template <class T> static void describe(State& s, EmbeddedNewton<T>& n) {
   describe(s, n.store);
   describe(s, n.sampler, n.store);
+  describe_rounds(s, n);
   if (s.reads()) {
     auto matrix = s.get<Matrix<double>>("matrix"), weights = s.get<Matrix<double>>("weights"), inverse = s.get<Matrix<double>>("inverse");
     if (matrix.shape(0)) embed(n, matrix, weights, inverse);
     return;
   }
   s.write<double>("matrix", n.rank, n.embedded, [&](int64_t f, int64_t j) { return n.matrix.at(f, j); });
-  s.write<double>("weights", n.rank, 1, [&](int64_t f, int64_t) { return n.weights[size_t(f)]; });
-  s.write<double>("inverse", n.rank, n.rank, [&](int64_t f, int64_t j) { return n.inverse[size_t(f * n.stride() + j)]; });
+  s.write<double>("weights", n.rank, n.set.outputs, [&](int64_t f, int64_t c) { return n.weights[size_t(c)][size_t(f)]; });
+  s.write<double>("inverse", n.rank * n.set.outputs, n.rank,
+                  [&](int64_t r, int64_t j) { return n.inverses[size_t(r / n.rank)][size_t(r % n.rank * n.stride() + j)]; });
 }
 
 template <class T> static void bind_embedded_newton(nb::module_& m) {
@@ -89,12 +101,13 @@ template <class T> static void bind_embedded_newton(nb::module_& m) {
   def_state(c);
   c.def(
        "__init__",
-       [](B* self, int64_t width, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C, double eta,
-          double ridge, double beta, double eps, uint64_t seed) {
-         new (self) B(kernel.function, settings_of(width, 1, regression, budget), NewtonSettings{loss, C, eta}, kernel.as<double>(), ridge,
-                      beta, eps, seed);
+       [](B* self, int64_t width, int64_t outputs, bool regression, const AnyKernel& kernel, int64_t budget, const Loss& loss, double C,
+          double eta, double dimension, double ridge, double beta, double eps, uint64_t seed) {
+         new (self) B(kernel.function, settings_of(width, outputs, regression, budget), NewtonSettings{loss, C, eta, dimension},
+                      kernel.as<double>(), ridge, beta, eps, seed);
        },
-       nb::kw_only(), "width"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
+       nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "kernel"_a, "budget"_a, "loss"_a, "C"_a, "eta"_a, "dimension"_a = 0.0,
+       "ridge"_a, "beta"_a, "eps"_a, "seed"_a)
       .def(
           "embed",
           [](B& b, Matrix<double> matrix, Matrix<double> weights, Matrix<double> inverse) {

@@ -60,19 +60,20 @@ template <class T> static void bind_as(nb::module_& m) {
   selection
       .def(
           "__init__",
-          [](B* self, bool each_point, int64_t width, int64_t outputs, bool regression, int64_t budget, bool grows, const Loss& loss,
-             double eta, double rho, double decay, double low, double high, double nu, int64_t samples, bool logarithm,
+          [](B* self, bool each_point, int64_t width, int64_t outputs, bool regression, int64_t budget, bool grows, const AnyKernel& kernel,
+             const Loss& loss, double eta, double rho, double decay, double low, double high, double nu, int64_t samples, bool logarithm,
              Vector<double> gamma, bool each_feature, uint64_t seed) {
             require(budget >= 1 && samples >= 1 && !(each_point && each_feature) && !(grows && each_feature) &&
                         int64_t(gamma.shape(0)) == (each_feature ? width : 1),
                     "sizes out of range");
-            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), Storage{grows, false}, loss, eta, each_point,
-                         Search{rho, decay, low, high, nu, samples, logarithm},
+            require(!each_point || kernel.name == "gaussian", "one scale per point is for the Gaussian kernel");
+            new (self) B(std::in_place, settings_of(width, outputs, regression, budget), Storage{grows, false}, kernel.as<T>(), loss, eta,
+                         each_point, Search{rho, decay, low, high, nu, samples, logarithm},
                          std::vector<double>(gamma.data(), gamma.data() + gamma.shape(0)), each_feature, seed);
           },
-          nb::kw_only(), "each_point"_a = false, "width"_a, "outputs"_a, "regression"_a, "budget"_a, "grows"_a = false, "loss"_a, "eta"_a,
-          "rho"_a, "decay"_a, "low"_a, "high"_a, "nu"_a = 0.0, "samples"_a = 1, "logarithm"_a = false, "gamma"_a, "each_feature"_a = false,
-          "seed"_a = 0)
+          nb::kw_only(), "each_point"_a = false, "width"_a, "outputs"_a, "regression"_a, "budget"_a, "grows"_a = false, "kernel"_a,
+          "loss"_a, "eta"_a, "rho"_a, "decay"_a, "low"_a, "high"_a, "nu"_a = 0.0, "samples"_a = 1, "logarithm"_a = false, "gamma"_a,
+          "each_feature"_a = false, "seed"_a = 0)
       .def_prop_ro(
           "gamma",
           [](B& b) {

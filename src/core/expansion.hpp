@@ -46,7 +46,7 @@ template <class T> class Expansion {
   std::vector<int64_t> born;                   // when each slot was filled
   Random random;
   int64_t clock = 0;                           // points stored so far
-  double mistakes = 0, ledger = 0;             // Forgetron's M and Q
+  double mistakes = 0, ledger = 0;             // Forgetron's M and Q; BSGD counts its rounds in the first
   std::vector<double> inverse;                 // Projectron's K^-1, budget x budget
   std::vector<double> slopes;                  // scratch of the rules: one per output
 
@@ -127,11 +127,13 @@ template <class T> class Expansion {
     for (auto& w : weights) w[size_t(slot)] = 0;
     born[size_t(slot)] = clock++;
     if (rows.sparse() || points.kernel.callback) return;
-    switch (points.kernel.form()) {
-      case Form::product: return patch<Form::product>(slot, rows, i);
-      case Form::square_distance: return patch<Form::square_distance>(slot, rows, i);
-      default: return patch<Form::absolute_distance>(slot, rows, i);
-    }
+    with_form(points.kernel.form(), [&](auto form) { patch<form.value>(slot, rows, i); });
+  }
+
+  // The same for a point that is not a row of the data; the rows left in the block are measured anew.
+  void place_made(int64_t slot, const T* point, int64_t i) {
+    points.put(slot, Rows<T>{1, set.width, point}, 0);
+    block_end_ = std::min(block_end_, i + 1);
   }
 
   // The weights and the random numbers as they are now, for a rule that may find out late that its step is not finite.
@@ -212,7 +214,10 @@ template <class T> class Expansion {
     const T* x = rows.row(i);
     for (int64_t d = 0; d < set.width; ++d)
       for (int64_t r = 0; r < left; ++r) acc[r] = term<F>(x[(r + 1) * set.width + d], x[d], acc[r]);
-    for (int64_t r = 0; r < left; ++r) measures_[size_t((i + 1 + r - block_start_) * stride + slot)] = acc[r];
+    for (int64_t r = 0; r < left; ++r) {
+      if (points.kernel.kind == Kernel<T>::spectrum) acc[r] = points.cosine(acc[r], std::sqrt(rows.square(i + 1 + r)), slot);
+      measures_[size_t((i + 1 + r - block_start_) * stride + slot)] = acc[r];
+    }
   }
 
   Rule rule_;

@@ -11,11 +11,30 @@
 
 namespace KS_MODULE {
 
-enum class Form { product, square_distance, absolute_distance };
+enum class Form { product, square_distance, absolute_distance, chi_distance, minimum };
+
+// Calls f(integral_constant<Form, form>): the form is resolved once.
+template <class F> inline void with_form(Form form, F f) {
+  switch (form) {
+    case Form::product: return f(std::integral_constant<Form, Form::product>());
+    case Form::square_distance: return f(std::integral_constant<Form, Form::square_distance>());
+    case Form::absolute_distance: return f(std::integral_constant<Form, Form::absolute_distance>());
+    case Form::chi_distance: return f(std::integral_constant<Form, Form::chi_distance>());
+    case Form::minimum: return f(std::integral_constant<Form, Form::minimum>());
+  }
+}
+
+// Forms whose term at x = 0 is |p|: over a sparse row, the norm |p|_1 stands for all terms that are left out.
+constexpr bool has_norm(Form form) { return form == Form::absolute_distance || form == Form::chi_distance; }
 
 template <Form F, class T> inline T term(T x, T p, T acc) {
   if constexpr (F == Form::product) return acc + x * p;
+  if constexpr (F == Form::minimum) return acc + (x < p ? x : p);
   T d = x - p;
+  if constexpr (F == Form::chi_distance) {     // 0 / 0 is 0: both entries are zero
+    T sum = x + p, least = std::numeric_limits<T>::min();
+    return acc + d * d / (sum > least ? sum : least);
+  }
   if constexpr (F == Form::square_distance) return acc + d * d;
   return acc + std::abs(d);
 }
@@ -69,12 +88,31 @@ template <class T> class Panel {
     }
   }
 
-  // Product (or sum of |x - p| - |p|, which is 0 where x is) over the stored entries of sparse row i.
+  // Product, minimum, or sum of (distance - |p|), all of which are 0 where x is, over the stored entries of sparse row i.
   template <Form F> void sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
     constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
     int64_t t = 0;
     for (; t + single <= tiles; t += single) gather<F, single>(rows, i, t, out);
     for (; t < tiles; ++t) gather<F, 1>(rows, i, t, out);
+  }
+
+  template <Form F> static void accumulate(Line<T>& acc, Vec<T> x, const Line<T>& p) {
+    for (int v = 0; v < kVecs<T>; ++v) {
+      if constexpr (F == Form::product) {
+        acc.v[v] += x * p.v[v];
+      } else if constexpr (F == Form::minimum) {
+        acc.v[v] += x < p.v[v] ? x : p.v[v];
+      } else {
+        Vec<T> d = x - p.v[v];
+        if constexpr (F == Form::square_distance)
+          acc.v[v] += d * d;
+        else if constexpr (F == Form::chi_distance) {
+          Vec<T> sum = x + p.v[v], least = splat<T>(std::numeric_limits<T>::min());
+          acc.v[v] += d * d / (sum > least ? sum : least);
+        } else
+          acc.v[v] += absolute<T>(d);
+      }
+    }
   }
 
  private:
@@ -102,25 +140,11 @@ template <class T> class Panel {
       for (int n = 0; n < N; ++n) {
         Line<T> point = Line<T>::at(p + (n * width_ + rows.indices[e]) * kLine<T>);
         accumulate<F>(acc[n], x, point);
-        if constexpr (F == Form::absolute_distance)
+        if constexpr (has_norm(F))
           for (int v = 0; v < kVecs<T>; ++v) acc[n].v[v] -= absolute<T>(point.v[v]);
       }
     }
     for (int n = 0; n < N; ++n) acc[n].to(out + (tile + n) * kLine<T>);
-  }
-
-  template <Form F> static void accumulate(Line<T>& acc, Vec<T> x, const Line<T>& p) {
-    for (int v = 0; v < kVecs<T>; ++v) {
-      if constexpr (F == Form::product) {
-        acc.v[v] += x * p.v[v];
-      } else {
-        Vec<T> d = x - p.v[v];
-        if constexpr (F == Form::square_distance)
-          acc.v[v] += d * d;
-        else
-          acc.v[v] += absolute<T>(d);
-      }
-    }
   }
 
   int64_t width_ = 0, tiles_ = 0;

@@ -111,6 +111,7 @@ class RidgeFactor {
     }
     return s_.data();
   }
+  const double* solution() const { return s_.data(); }   // the last s
   // |phi|^2 - |r|^2 for the last r, given |phi|^2; rounding cannot push it below the least value it can have.
   double residual(double self) const {
     double least = ridge > 0 ? self * ridge / (ridge + trace) : 0.0;
@@ -185,10 +186,12 @@ class RowSampler {
     return (1 + eps) * outside / (1 + outside);
   }
   // Shows it scale phi, which will be stored in `slot` if kept. One draw u: kept if u < p; the answer is u < max(p, least).
-  bool flip(const double* k, double self, double scale, int64_t slot, double least) {
+  // `chance` gets the probability of that answer.
+  bool flip(const double* k, double self, double scale, int64_t slot, double least, double* chance = nullptr) {
     double tau = leverage(k, self, scale), p = std::min(beta * tau, 1.0), u = random.uniform();
     online += tau;
     if (u < p) dictionary.append(slot, scale / std::sqrt(p), self);
+    if (chance) *chance = std::max(p, least);
     return u < std::max(p, least);
   }
 };

@@ -313,6 +313,105 @@ template <class Removal> struct Gradient {
   }
 };
 
+// BSGD: the Pegasos step, eta_t = 1 / (1 / eta + lambda t), then one point less when there is one too many (the budget of the core is that of
+// the learner and one more). Merging is for the Gaussian kernel, for which k(x_a, h x_a + (1 - h) x_b) = k(x_a, x_b)^((1 - h)^2).
+struct BudgetedDescent {
+  Descent descent;
+  bool merging;
+  template <class T> bool operator()(Expansion<T>& e, const Round<T>& r) const;
+
+ private:
+  struct Merged {
+    double h = 0, size2 = -1;                  // of z = h x_a + (1 - h) x_b: |a_z|^2
+    void consider(double at, double size) {
+      if (size > size2) h = at, size2 = size;
+    }
+  };
+  template <class T> void shrink(Expansion<T>& e, int64_t i) const;
+  template <class T> static void drop(Expansion<T>& e, int64_t slot, int64_t i);
+  template <class T> static double product(const Expansion<T>& e, int64_t a, int64_t b) {
+    double s = 0;
+    for (const auto& w : e.weights) s += double(w[size_t(a)]) * double(w[size_t(b)]);
+    return s;
+  }
+
+  // |a_z|^2 is largest at the best h: a grid, then bisection of the slope beside its best point.
+  template <class F, class G> static Merged best(F size2, G slope, int halvings) {
+    constexpr int cells = 8;
+    Merged found;
+    for (int g = 0; g <= cells; ++g) found.consider(double(g) / cells, size2(double(g) / cells));
+    double low = std::max(0.0, found.h - 1.0 / cells), high = std::min(1.0, found.h + 1.0 / cells);
+    for (int step = 0; step < halvings; ++step) {
+      double middle = (low + high) / 2;
+      (slope(middle) > 0 ? low : high) = middle;
+    }
+    found.consider((low + high) / 2, size2((low + high) / 2));
+    return found;
+  }
+};
+
+template <class T> bool BudgetedDescent::operator()(Expansion<T>& e, const Round<T>& r) const {
+  const double t = e.mistakes + 1, eta = 1 / (1 / descent.eta + descent.lambda * t);
+  bool learns = loss_slopes(descent.loss, r, e.slopes);
+  for (double slope : e.slopes) storable<T>(4 * eta * slope * eta * slope);      // squares of weights are compared
+  e.mistakes = t;
+  for (auto& w : e.weights) scale(T(1 - eta * descent.lambda), w.data(), size_t(e.points.tiles()));
+  if (!learns) return true;
+  int64_t slot = e.points.count;
+  e.place(slot, r.rows, r.i);
+  for (size_t c = 0; c < e.weights.size(); ++c) e.weights[c][size_t(slot)] = T(-eta * e.slopes[c]);
+  if (e.full()) shrink(e, r.i);
+  return true;
+}
+
+template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) const {
+  int64_t n = e.points.count, a = 0, b = -1;
+  double least = std::numeric_limits<double>::infinity();
+  constexpr double smaller = 1 - 1e-9;         // points of one weight are equal but for rounding: the lowest slot of them
+  for (int64_t j = 0; j < n; ++j) {            // the smallest |a_j phi_j|^2
+    double size = product(e, j, j) * double(e.points.diagonal[size_t(j)]);
+    if (size < smaller * least) least = size, a = j;
+  }
+  if (!merging || n < 2) return drop(e, a, i);
+  const T* k = e.stored_row(a);
+  const double aa = product(e, a, a);
+  double ab = 0, bb = 0, log_k = 0, loss_b = std::numeric_limits<double>::infinity();
+  auto size2 = [&](double h) {                 // |a_z|^2, a_z = a_a k^((1 - h)^2) + a_b k^(h^2)
+    double to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
+    return aa * to_a * to_a + 2 * ab * to_a * to_b + bb * to_b * to_b;
+  };
+  auto slope = [&](double h) {                 // the sign of its derivative, log k being at most 0
+    double to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
+    return (aa * to_a + ab * to_b) * (1 - h) * to_a - (ab * to_a + bb * to_b) * h * to_b;
+  };
+  for (int64_t j = 0; j < n; ++j) {
+    if (j == a) continue;
+    ab = product(e, a, j), bb = product(e, j, j), log_k = std::log(double(k[j]));
+    double loss_j = aa + bb + 2 * ab * double(k[j]) - best(size2, slope, 12).size2;
+    if (loss_j < loss_b) loss_b = loss_j, b = j;
+  }
+  ab = product(e, a, b), bb = product(e, b, b), log_k = std::log(double(k[b]));
+  double h = best(size2, slope, 50).h, to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
+  std::vector<T> z(size_t(e.set.width) + 1);
+  for (int64_t d = 0; d < e.set.width; ++d)
+    z[size_t(d)] = T(h * double(e.points.panel.at(a, d)) + (1 - h) * double(e.points.panel.at(b, d)));
+  e.place_made(b, z.data(), i);
+  for (auto& w : e.weights) w[size_t(b)] = T(double(w[size_t(a)]) * to_a + double(w[size_t(b)]) * to_b);
+  drop(e, a, i);
+}
+
+template <class T> void BudgetedDescent::drop(Expansion<T>& e, int64_t slot, int64_t i) {
+  int64_t last = e.points.count - 1;
+  if (slot != last) {
+    std::vector<T> point(size_t(e.set.width) + 1);
+    for (int64_t d = 0; d < e.set.width; ++d) point[size_t(d)] = e.points.panel.at(last, d);
+    e.place_made(slot, point.data(), i);
+    for (auto& w : e.weights) w[size_t(slot)] = w[size_t(last)];
+    e.born[size_t(slot)] = e.born[size_t(last)];
+  }
+  e.forget(last);
+}
+
 template <class T> typename Expansion<T>::Rule rule_named(const std::string& name, Options& o) {
   if (name == "perceptron") return perceptron<T>;
   if (name == "forgetron") return forgetron<T>;
@@ -323,6 +422,10 @@ template <class T> typename Expansion<T>::Rule rule_named(const std::string& nam
   if (name == "bogd") {
     Descent descent = o.descent();
     return Gradient<Unbiased>{descent, {o.word("removal"), o.number("clip") * descent.eta}};
+  }
+  if (name == "bsgd") {
+    Descent descent = o.descent();
+    return BudgetedDescent{descent, o.word("maintenance") == "merging"};
   }
   throw std::invalid_argument("unknown rule '" + name + "'");
 }

@@ -1,5 +1,5 @@
-// Learning the kernel with the weights: expansions whose Gaussian scale takes gradient steps (OKS-SIL, OKL-GD). The formulas are in
-// the Python classes.
+// Learning the kernel with the weights: expansions whose kernel's scale takes gradient steps (OKS-SIL with any kernel that has one,
+// OKL-GD with the Gaussian). The formulas are in the Python classes.
 #pragma once
 #include "expansion.hpp"
 #include "pseudo_solver.hpp"
@@ -14,8 +14,8 @@ struct Search {
   bool logarithm = false;
 };
 
-// An expansion in a Gaussian kernel whose scale is learnt: one for all (`gamma` has one entry), one a feature (an entry each:
-// rows and points are then scaled by sqrt(gamma), and the points as they came are kept beside), or one a point, given to it
+// An expansion in a kernel whose scale is learnt: one for all (`gamma` has one entry), one a feature (an entry each: rows and points
+// are then scaled, by sqrt(gamma) for a Gaussian kernel, and the points as they came are kept beside), or one a point, given to it
 // when it was stored (OKL-GD).
 template <class T> class Selection : public Expansion<T> {
  public:
@@ -28,10 +28,9 @@ template <class T> class Selection : public Expansion<T> {
   int64_t rounds = 0;                          // rounds learnt from
   Panel<T> raw;                                // the points, unscaled; empty unless there is one scale a feature
 
-  Selection(Settings s, Storage storage, Loss l, double step, bool each_point, Search how, std::vector<double> start, bool each_feature,
-            uint64_t seed)
-      : Base(s, storage, Kernel<T>::named("gaussian", each_feature ? 1.0 : start[0], 0, 1), each_point ? newest_moves : all_move, false,
-             seed),
+  Selection(Settings s, Storage storage, Kernel<T> kernel, Loss l, double step, bool each_point, Search how, std::vector<double> start,
+            bool each_feature, uint64_t seed)
+      : Base(s, storage, std::move(kernel), each_point ? newest_moves : all_move, false, seed),
         loss(l),
         eta(step),
         search(how),
@@ -39,6 +38,7 @@ template <class T> class Selection : public Expansion<T> {
         each_feature_(each_feature),
         f_(size_t(set.outputs)),
         row_(size_t(set.width) + 1) {
+    points.kernel.gamma = 1;
     if (each_point) points.gammas = Array<T>(size_t(points.slots()));
     if (each_feature_) {
       raw = Panel<T>(set.width, set.budget);
@@ -69,7 +69,7 @@ template <class T> class Selection : public Expansion<T> {
   // Puts `gamma` to use.
   void apply() {
     roots_.resize(gamma.size());
-    for (size_t d = 0; d < gamma.size(); ++d) roots_[d] = std::sqrt(gamma[d]);
+    for (size_t d = 0; d < gamma.size(); ++d) roots_[d] = points.kernel.input_scale(gamma[d]);
     if (!each_feature_) {
       points.kernel.gamma = T(gamma[0]);
       return;
@@ -98,11 +98,14 @@ template <class T> class Selection : public Expansion<T> {
     if (!loss_slopes(loss, r, slopes)) return;
     const Rows<T>& rows = each_feature_ ? source_ : r.rows;
     const int64_t i = each_feature_ ? 0 : r.i;
+    const double self = double(points.self(r.rows, r.i));
+    if (!(self > 0)) return;
+    storable<double>(self * self);
     int64_t slot = points.count;
     std::copy_n(r.f, set.outputs, f_.begin());
     if (this->full()) {
       sample(r.k);
-      if (!(residual(rows, i) > search.nu)) {  // dependent: the step goes to the sampled points
+      if (!(residual(rows, i, self) > search.nu * self)) {  // dependent: the step goes to the sampled points
         auto step = [&](size_t c, size_t a) { return T(-eta * slopes[c] * (*alpha_)[a]); };
         for (size_t c = 0; c < weights.size(); ++c)
           for (size_t a = 0; a < sampled_.size(); ++a) storable<T>(double(weights[c][size_t(sampled_[a])] + step(c, a)));
@@ -121,8 +124,8 @@ template <class T> class Selection : public Expansion<T> {
     }
     if (slot < points.count)
       for (auto& w : weights) w[size_t(slot)] = 0;
-    for (size_t c = 0; c < weights.size(); ++c) f_[c] += T(steps_[c]);               // f^w, as k(x, x) = 1
-    if (search.rho > 0 && loss_slopes(loss, at(r), slopes)) descend(r, rows, i);  // the new point, at distance 0, adds nothing
+    for (size_t c = 0; c < weights.size(); ++c) f_[c] += T(steps_[c] * self);           // f^w
+    if (search.rho > 0 && loss_slopes(loss, at(r), slopes)) descend(r, rows, i);
     this->place(slot, r.rows, r.i);
     for (size_t c = 0; c < weights.size(); ++c) weights[c][size_t(slot)] = T(steps_[c]);
     if (each_feature_) raw.put(slot, rows, i);
@@ -161,12 +164,12 @@ template <class T> class Selection : public Expansion<T> {
     return found;
   }
 
-  // Draws `samples` slots without replacement, each time in proportion to k among those left: first a line of slots, then one of it.
+  // Draws `samples` slots without replacement, each time in proportion to |k| among those left: first a line of slots, then one of it.
   void sample(const T* k) {
     constexpr size_t L = kLine<double>;
     size_t lines = (size_t(points.count) + L - 1) / L;
     chance_.assign(lines * L, 0.0);
-    std::copy_n(k, points.count, chance_.begin());
+    std::transform(k, k + points.count, chance_.begin(), [](T v) { return std::abs(double(v)); });
     line_chance_.resize(lines);
     auto add_up = [&](size_t l) { line_chance_[l] = Line<double>::at(chance_.data() + l * L).sum(); };
     for (size_t l = 0; l < lines; ++l) add_up(l);
@@ -192,7 +195,7 @@ template <class T> class Selection : public Expansion<T> {
   }
 
   // delta = |k(x, .) - sum_a alpha_a k(x_a, .)|^2 at its least, over the sampled points; in double whatever T is.
-  double residual(const Rows<T>& rows, int64_t i) {
+  double residual(const Rows<T>& rows, int64_t i, double self) {
     size_t n = sampled_.size(), lines = (size_t(set.width) + kLine<double> - 1) / kLine<double>, stride = lines * kLine<double>;
     const Panel<T>& from = each_feature_ ? raw : points.panel;
     near_.assign((n + 1) * stride, 0.0);       // the sampled points, then x, scaled
@@ -200,7 +203,21 @@ template <class T> class Selection : public Expansion<T> {
     for (size_t a = 0; a < n; ++a)
       for (int64_t d = 0; d < set.width; ++d) near_[a * stride + size_t(d)] = double(from.at(sampled_[a], d)) * scale(d);
     rows.each(i, [&](int64_t d, T v) { near_[n * stride + size_t(d)] = double(v) * scale(d); });
+    const Kernel<T>& by = points.kernel;
+    Kernel<double> other{typename Kernel<double>::Kind(by.kind), 1, double(by.offset), by.degree, {}};
     auto kernel = [&](size_t a, size_t b) {
+      if (by.kind != Kernel<T>::gaussian) {
+        double value = 0;
+        with_form(other.form(), [&](auto form) {
+          for (size_t d = 0; d < size_t(set.width); ++d) value = term<form.value>(near_[a * stride + d], near_[b * stride + d], value);
+        });
+        other.with_value([&](auto of) {
+          double lane[sizeof(Vec<double>) / sizeof(double)];
+          store<double>(lane, of(splat<double>(value)));
+          value = lane[0];
+        });
+        return value;
+      }
       Line<double> sum = Line<double>::zero();
       for (size_t l = 0; l < lines; ++l) {
         Line<double> x = Line<double>::at(near_.data() + a * stride + l * kLine<double>);
@@ -214,40 +231,65 @@ template <class T> class Selection : public Expansion<T> {
     psi_.resize(n);
     for (size_t a = 0; a < n; ++a) {
       for (size_t b = 0; b < a; ++b) K_[a * n + b] = K_[b * n + a] = kernel(a, b);
-      K_[a * n + a] = 1;
+      K_[a * n + a] = by.unit_diagonal() ? 1 : kernel(a, a);
       psi_[a] = kernel(a, n);
     }
     alpha_ = &solver_.solve(K_, psi_);
     double explained = 0;
     for (size_t a = 0; a < n; ++a) explained += psi_[a] * (*alpha_)[a];
-    return std::max(0.0, 1 - explained);
+    return std::max(0.0, self - explained);
   }
 
   // One gradient step of the scales on the loss, `slopes` being its slopes in the outputs:
-  // d loss / d gamma = - sum_j (sum_c slope_c a_jc) k_j |x - x_j|^2, or that square along each feature.
+  // d loss / d gamma = sum_j (sum_c slope_c a_jc) d k_j / d (gamma m_j) m_j, m_j the distance or product, or its term along each
+  // feature; for the Gaussian kernel, - sum_j (sum_c slope_c a_jc) k_j |x - x_j|^2.
   void descend(const Round<T>& r, const Rows<T>& rows, int64_t i) {
     size_t tiles = size_t(points.tiles());
     if (pull_.size() < size_t(points.slots())) pull_ = Array<T>(size_t(points.slots()));
     pull_.clear();
     for (size_t c = 0; c < weights.size(); ++c) axpy(T(slopes[c]), weights[c].data(), pull_.data(), tiles);
-    for (size_t j = 0; j < tiles * kLine<T>; ++j) pull_[j] *= r.k[j];
-    if (!each_feature_) return move(gamma[0], -double(dot(pull_.data(), this->measures(r.i), tiles)));
+    // The derivative of k in gamma times the measure, and its sign: e^-v has -e^-v.
+    const Kernel<T>& by = points.kernel;
+    const T* measures = this->measures(r.i);
+    bool exponential = by.kind == Kernel<T>::gaussian || by.kind == Kernel<T>::laplacian || by.kind == Kernel<T>::chi_squared;
+    const double unit = exponential ? -1 : 1 / double(by.gamma);
+    if (exponential) {
+      for (size_t j = 0; j < tiles * kLine<T>; ++j) pull_[j] *= r.k[j];
+    } else {
+      if (slopes_.size() < pull_.size()) slopes_ = Array<T>(pull_.size());
+      points.slopes(measures, slopes_.data(), int64_t(tiles));
+      for (size_t j = 0; j < tiles * kLine<T>; ++j) pull_[j] *= slopes_[j];
+    }
+    double own = 0;                            // the new point's; at distance 0 it adds nothing
+    const T square = by.form() == Form::product ? r.rows.square(r.i) : T(0);
+    if (by.form() == Form::product) {
+      for (size_t c = 0; c < weights.size(); ++c) own += slopes[c] * steps_[c];
+      by.with_slope([&](auto of) {
+        T lane[sizeof(Vec<T>) / sizeof(T)];
+        store<T>(lane, of(splat<T>(square)));
+        own *= double(lane[0]);
+      });
+    }
+    if (!each_feature_) return move(gamma[0], unit * (double(dot(pull_.data(), measures, tiles)) + own * double(square)));
     std::fill(row_.begin(), row_.end(), T(0));
     rows.each(i, [&](int64_t d, T v) { row_[size_t(d)] = v; });
     along_.clear();
-    for (size_t t = 0; t < tiles; ++t) {
-      Line<T> pull = Line<T>::at(pull_.data() + t * kLine<T>);
-      for (int64_t d = 0; d < set.width; ++d) {
-        T* to = along_.data() + size_t(d) * kLine<T>;
-        Line<T> sum = Line<T>::at(to), gap = Line<T>::at(raw.line(int64_t(t), d));
-        for (int v = 0; v < kVecs<T>; ++v) {
-          Vec<T> x = splat<T>(row_[size_t(d)]) - gap.v[v];
-          sum.v[v] += pull.v[v] * (x * x);
+    with_form(by.form(), [&](auto form) {
+      for (size_t t = 0; t < tiles; ++t) {
+        Line<T> pull = Line<T>::at(pull_.data() + t * kLine<T>);
+        for (int64_t d = 0; d < set.width; ++d) {
+          T* to = along_.data() + size_t(d) * kLine<T>;
+          Line<T> sum = Line<T>::at(to), term = Line<T>::zero();
+          Panel<T>::template accumulate<form.value>(term, splat<T>(row_[size_t(d)]), Line<T>::at(raw.line(int64_t(t), d)));
+          sum.add_product(pull, term);
+          sum.to(to);
         }
-        sum.to(to);
       }
+    });
+    for (int64_t d = 0; d < set.width; ++d) {
+      double x = double(row_[size_t(d)]);
+      move(gamma[size_t(d)], unit * (double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()) + own * x * x));
     }
-    for (int64_t d = 0; d < set.width; ++d) move(gamma[size_t(d)], -double(Line<T>::at(along_.data() + size_t(d) * kLine<T>).sum()));
   }
 
   void move(double& g, double gradient) const {
@@ -276,7 +318,7 @@ template <class T> class Selection : public Expansion<T> {
   std::vector<int64_t> sampled_;
   const std::vector<double>* alpha_ = nullptr;
   PseudoSolver solver_;
-  Array<T> pull_, along_;
+  Array<T> pull_, along_, slopes_;
   Rows<T> source_;
   int64_t span_[2] = {0, 0};
 };

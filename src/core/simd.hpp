@@ -112,7 +112,7 @@ template <> struct Reduce<double> {
   static constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
   static constexpr double pio2_1 = 0x1.921fb54400000p0, pio2_2 = 0x1.0b4611a600000p-34, pio2_3 = 0x1.3198a2e037073p-69;
   static constexpr double trig_limit = 1e6;
-  static constexpr int mantissa = 52, exp_terms = 13, trig_terms = 8;
+  static constexpr int mantissa = 52, exp_terms = 13, trig_terms = 8, log_terms = 11;
   static constexpr int64_t one = 0x3FF0000000000000;
 };
 template <> struct Reduce<float> {
@@ -120,7 +120,7 @@ template <> struct Reduce<float> {
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
   static constexpr float pio2_1 = 1.5703125f, pio2_2 = 4.837512969970703125e-4f, pio2_3 = 7.549789948768648e-8f;
   static constexpr float trig_limit = 2e3f;
-  static constexpr int mantissa = 23, exp_terms = 7, trig_terms = 5;
+  static constexpr int mantissa = 23, exp_terms = 7, trig_terms = 5, log_terms = 5;
   static constexpr int32_t one = 0x3F800000;
 };
 
@@ -143,6 +143,31 @@ template <class T> inline Vec<T> exp(Vec<T> x) {
   for (int k = R::exp_terms - 1; k >= 0; --k) p = p * r + inverse_factorial<T>(k);
   Int<T> scale = (bits<Int<T>>(shifted) << R::mantissa) + R::one;
   return p * bits<Vec<T>>(scale);
+}
+
+// The square root of each element.
+template <class T> inline Vec<T> root(Vec<T> v) {
+  T lane[sizeof(Vec<T>) / sizeof(T)];
+  store<T>(lane, v);
+  for (T& x : lane) x = std::sqrt(x);
+  return load<T>(lane);
+}
+
+// log x for x >= 1: the exponent, and 2 atanh((m - 1) / (m + 1)) for the rest m between sqrt(1/2) and sqrt(2). Infinity counts as the
+// power of two that it would be; NaN stays NaN.
+template <class T> inline Vec<T> log(Vec<T> x) {
+  using R = Reduce<T>;
+  using S = typename Machine<T>::Scalar;
+  Int<T> whole = bits<Int<T>>(x);
+  Int<T> exponent = (whole >> R::mantissa) - S(R::one >> R::mantissa);
+  Vec<T> m = bits<Vec<T>>((whole & S((S(1) << R::mantissa) - 1)) | S(R::one));
+  Vec<T> n = bits<Vec<T>>(bits<Int<T>>(splat<T>(R::magic)) + exponent) - R::magic;
+  n = m > T(1.4142135623730951) ? n + T(1) : n;
+  m = m > T(1.4142135623730951) ? m * T(0.5) : m;
+  Vec<T> z = (m - T(1)) / (m + T(1)), w = z * z, p = splat<T>(0);
+  for (int k = R::log_terms; k >= 0; --k) p = p * w + T(1) / T(2 * k + 1);
+  Vec<T> made = n * R::ln2_high + (z * p * T(2) + n * R::ln2_low);
+  return x != x ? x : made;
 }
 
 // cos x and sin x for |x| below Reduce<T>::trig_limit.

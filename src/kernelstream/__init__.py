@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from kernelstream import alignment, errors, kernels, learners, losses
     from kernelstream.errors import CapacityError, MergeError, ModelFileError, ScoreOverflowError
     from kernelstream.estimators import KernelClassifier, KernelRegressor
-    from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
+    from kernelstream.kernels import (
+        ChiSquared,
+        Gaussian,
+        Intersection,
+        Laplacian,
+        Linear,
+        Matern,
+        Polynomial,
+        Precomputed,
+        RationalQuadratic,
+        Spectrum,
+    )
     from kernelstream.merging import branch, merge
     from kernelstream.persistence import load
     from kernelstream.tables.encoder import TableEncoder
@@ -20,15 +31,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CapacityError",
+    "ChiSquared",
     "Gaussian",
+    "Intersection",
     "KernelClassifier",
     "KernelRegressor",
     "Laplacian",
     "Linear",
+    "Matern",
     "MergeError",
     "ModelFileError",
     "Polynomial",
+    "Precomputed",
+    "RationalQuadratic",
     "ScoreOverflowError",
+    "Spectrum",
     "TableEncoder",
     "alignment",
     "branch",
@@ -53,6 +70,12 @@ _MODULE_OF = {
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Polynomial": "kernels",
+    "ChiSquared": "kernels",
+    "Intersection": "kernels",
+    "Matern": "kernels",
+    "Precomputed": "kernels",
+    "RationalQuadratic": "kernels",
+    "Spectrum": "kernels",
     "TableEncoder": "tables.encoder",
     "load": "persistence",
 }

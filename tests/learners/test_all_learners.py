@@ -32,6 +32,7 @@ from kernelstream.testing import learner_checks, same_bits
 #: Small sizes for every learner that has such a parameter, and what some need besides.
 SIZES = {"budget": 5, "n_components": 20, "seed": 3}
 SMALL = {
+    "DoublySGD": {"features": 3, "max_size": 10_000},
     "DualSGD": {"neighbours": 3},
     "KOGD": {"lam": 0.01},
     "KRLS": {"max_size": 10},
@@ -48,7 +49,14 @@ SMALL = {
 }
 NAMES = [name for name, kind in vars(learners).items() if isinstance(kind, type) and kind is not Learner]
 BOUNDED = [name for name in NAMES if getattr(learners, name).bounded]
-OWN_KERNEL = {"LinearPA", "NewtonMixture", "OKLGD", "OKS", "OKSSIL", "ProjKA"}  # take no kernel
+OWN_KERNEL = {
+    "LinearPA",
+    "NewtonMixture",
+    "OKLGD",
+    "OKS",
+    "OKSSIL",
+    "ProjKA",
+}  # take no kernel, or one with a scale
 
 #: How much of the memory single precision may take: what is factored stays in double; so does all of the second-order ones.
 SINGLE = dict.fromkeys(["KONS", "KRLS", "NewtonMixture", "ProsNKons", "SketchedKONS"], 1.0) | dict.fromkeys(
@@ -56,7 +64,9 @@ SINGLE = dict.fromkeys(["KONS", "KRLS", "NewtonMixture", "ProsNKons", "SketchedK
 )
 
 #: The kernels of those that do not take all.
-KERNELS = {"DualSGD": (Gaussian, Laplacian), "FOGD": (Gaussian, Laplacian), "RRF": (Gaussian,)}
+KERNELS = dict.fromkeys(["DoublySGD", "DualSGD", "FOGD"], (Gaussian, Laplacian)) | dict.fromkeys(
+    ["BSGD", "RRF"], (Gaussian,)
+)
 
 each = pytest.mark.parametrize("name", NAMES)
 with_kernel = pytest.mark.parametrize("name", [name for name in NAMES if name not in OWN_KERNEL])
@@ -66,7 +76,7 @@ def test_every_learner_is_in_the_suite():
     assert set(SMALL) < set(NAMES)
     assert len(NAMES) == len([name for name in learners.__all__ if name[0].isupper()]) - 1
     assert set(learners.registered(plugins=False)) >= set(NAMES)
-    growing = {"KernelPerceptron", "KernelPA", "KOGD", "KONS", "OKLGD", "OKS", "SketchedKONS"}
+    growing = {"DoublySGD", "KernelPerceptron", "KernelPA", "KOGD", "KONS", "OKLGD", "OKS", "SketchedKONS"}
     assert set(NAMES) - set(BOUNDED) == growing
 
 

@@ -442,21 +442,20 @@ def test_classes_and_features_that_appear_later(name):
 
 
 @pytest.mark.parametrize("learner", [KONS(), SketchedKONS(), ProsNKons()])
-def test_three_classes_are_refused_with_a_way_out(learner):
+def test_three_classes(learner):
     X, _ = stream(300)
     labels = np.argmax(X, axis=1)
-    with pytest.raises(ValueError, match="OneVsRestClassifier"):
-        KernelClassifier(learner).fit(X, labels)
     one = KernelClassifier(
         learner, shuffle=False
     )  # an order in which ProsNKons does not begin anew at the end
+    assert one.fit(X, labels).score(X, labels) > 0.6
     assert OneVsRestClassifier(one).fit(X, labels).score(X, labels) > 0.6
 
 
 @pytest.mark.parametrize("make", [KONS, SketchedKONS, ProsNKons])
 def test_bad_parameters(make):
-    for wrong in ({"C": 0}, {"alpha": 0}, {"eta": -1}, {"max_size": 0}, {"loss": "hinge"}, {"loss": "huber"}):
-        with pytest.raises(ValueError, match=r"must be|curved"):
+    for wrong in ({"C": 0}, {"alpha": 0}, {"eta": -1}, {"max_size": 0}, {"loss": "none"}):
+        with pytest.raises(ValueError, match=r"must be"):
             make(**wrong)
     with pytest.raises(ValueError, match="not for regression"):
         make(loss="logistic").start(2, regression=True)

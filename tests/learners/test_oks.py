@@ -274,7 +274,7 @@ def test_rld_residual_against_brute_force(samples: int) -> None:
 
         delta = minimize(distance, np.zeros(samples), tol=1e-14).fun
         for nu, enters in ((delta - 1e-6, True), (delta + 1e-6, False)):
-            learner = OKSSIL(**base.get_params() | {"nu": max(nu, 0.0)}).restore(state)
+            learner = OKSSIL(**base.get_params(deep=False) | {"nu": max(nu, 0.0)}).restore(state)
             f = learner.score(as_rows(X[t : t + 1]))[0, 0]
             learner.run(as_rows(X[t : t + 1]), y[t : t + 1])
             if y[t] * f < 1:
@@ -293,7 +293,7 @@ def test_sampling_is_in_proportion_to_the_kernel() -> None:
     trials = 3000
     y = -np.sign(base.score(as_rows(X[:1])))[:, 0]  # a mistake, so that there is a step
     for seed in range(trials):
-        learner = OKSSIL(**base.get_params() | {"seed": seed}).start(X.shape[1])
+        learner = OKSSIL(**base.get_params(deep=False) | {"seed": seed}).start(X.shape[1])
         learner.restore(state | {"random": learner.state()["random"]})
         learner.run(as_rows(X[:1]), y)
         counts += (learner.state()["weights"] != state["weights"])[:, 0]

@@ -76,3 +76,45 @@ def polynomial_gradient_coef0(gamma: float, coef0: float, degree: int) -> Kernel
 def linear() -> Kernel:
     """x.y (no parameter, no gradient)."""
     return _matrix(_dot)
+
+
+def matern(nu: float, bandwidth: float) -> Kernel:
+    """The general formula, 2^(1 - nu) / Gamma(nu) s^nu K_nu(s) with s = sqrt(2 nu) |x - y| / bandwidth."""
+    from scipy.special import gamma, kv
+
+    def entry(x: Array, y: Array) -> float:
+        s = np.sqrt(2 * nu * _squared_distance(x, y)) / bandwidth
+        return 1.0 if s == 0 else float(2 ** (1 - nu) / gamma(nu) * s**nu * kv(nu, s))
+
+    return _matrix(entry)
+
+
+def rational_quadratic(alpha: float, gamma: float) -> Kernel:
+    """(1 + gamma |x - y|^2 / alpha)^-alpha."""
+    return _matrix(lambda x, y: float((1 + gamma * _squared_distance(x, y) / alpha) ** -alpha))
+
+
+def chi_squared(gamma: float) -> Kernel:
+    """exp(-gamma sum_d (x_d - y_d)^2 / (x_d + y_d)), 0 / 0 being 0."""
+
+    def entry(x: Array, y: Array) -> float:
+        return float(
+            np.exp(-gamma * sum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True) if a + b > 0))
+        )
+
+    return _matrix(entry)
+
+
+def intersection() -> Kernel:
+    """sum_d min(x_d, y_d)."""
+    return _matrix(lambda x, y: float(sum(min(a, b) for a, b in zip(x, y, strict=True))))
+
+
+def spectrum() -> Kernel:
+    """x.y / (|x| |y|), 0 if either is zero."""
+
+    def entry(x: Array, y: Array) -> float:
+        size = np.sqrt(_dot(x, x) * _dot(y, y))
+        return float(_dot(x, y) / size) if size > 0 else 0.0
+
+    return _matrix(entry)

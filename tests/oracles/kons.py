@@ -18,6 +18,12 @@ def slope(loss: str, f: float, y: float) -> float:
         return f - y
     if loss == "logistic":
         return -y / (1 + np.exp(y * f))
+    if loss == "hinge":
+        return -y if y * f < 1 else 0.0
+    if loss == "epsilon_insensitive":  # epsilon = 0.1
+        return float(np.sign(f - y)) if abs(f - y) > 0.1 else 0.0
+    if loss == "huber":  # delta = 1
+        return float(np.clip(f - y, -1.0, 1.0))
     return -2 * y * max(0.0, 1 - y * f)
 
 

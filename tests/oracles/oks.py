@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,24 @@ from .loss_learners import slopes
 from .losses import Loss
 from .margin_learners import Projectron
 from .rng import Splitmix
+
+Value = Callable[[Array, Array, Array], Any]
+
+
+def difference(value: Value) -> Value:
+    """The derivative of a kernel value in each entry of gamma, by central differences of the fourth order."""
+
+    def gradient(gamma: Array, x: Array, z: Array) -> Array:
+        made = np.zeros(len(gamma))
+        for e in range(len(gamma)):
+            h = np.zeros(len(gamma))
+            h[e] = 1e-3 * gamma[e]
+            near = value(gamma + h, x, z) - value(gamma - h, x, z)
+            far = value(gamma + 2 * h, x, z) - value(gamma - 2 * h, x, z)
+            made[e] = (8 * near - far) / (12 * h[e])
+        return made
+
+    return gradient
 
 
 def value(gamma: Array, x: Array, z: Array) -> float:
@@ -67,8 +86,11 @@ class OKSSIL(Learner):
         loss: Loss,
         seed: int,
         regression: bool = False,
+        value: Value = value,
+        gradient: Value = gradient,
     ) -> None:
         super().__init__(outputs=outputs, regression=regression)
+        self.value, self.gradient = value, gradient
         self.budget, self.eta, self.rho, self.decay, self.nu, self.s = budget, eta, rho, decay, nu, s
         self.gamma = np.array(gamma, dtype=np.float64)
         self.interval, self.logarithm = interval, logarithm
@@ -86,17 +108,18 @@ class OKSSIL(Learner):
         """f(x) with the weights of now and any gamma."""
         f = np.zeros(self.outputs)
         for w_j, x_j in zip(self.w, self.points, strict=True):
-            f = f + w_j * value(gamma, x, x_j)
+            f = f + w_j * self.value(gamma, x, x_j)
         return f
 
     def rld(self, x: Array) -> tuple[list[int], Array, float]:
         """The sampled slots, alpha and delta of Eq. 1 and 2."""
-        q = [value(self.gamma, x, z) for z in self.points]
-        slots = draw_without_replacement(self.rng, q, self.s)
-        K = np.array([[value(self.gamma, self.points[i], self.points[j]) for j in slots] for i in slots])
+        q = [self.value(self.gamma, x, z) for z in self.points]
+        slots = draw_without_replacement(self.rng, [abs(k) for k in q], self.s)
+        K = np.array([[self.value(self.gamma, self.points[i], self.points[j]) for j in slots] for i in slots])
         psi = np.array([q[i] for i in slots])
         alpha = np.linalg.pinv(K, rcond=1e-10, hermitian=True) @ psi
-        return slots, alpha, 1.0 - float(psi @ alpha)
+        own = self.value(self.gamma, x, x)
+        return slots, alpha, (own - float(psi @ alpha)) / own
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         self.t += 1
@@ -126,7 +149,7 @@ class OKSSIL(Learner):
         g = w * slopes(self.loss, f_w, y)
         step = np.zeros(len(self.gamma))
         for w_j, x_j in zip(self.w, self.points, strict=True):
-            step = step + float(g @ w_j) * gradient(self.gamma, x, x_j)
+            step = step + float(g @ w_j) * self.gradient(self.gamma, x, x_j)
         self.gamma = moved(self.gamma, self.rho / self.t**self.decay * step, self.logarithm, self.interval)
 
 

@@ -161,8 +161,11 @@ def _object_of(key: str, value: Any) -> Any:
     """The kernel or the loss that a setting names; any other value as it is."""
     if key == "kernel" and isinstance(value, str):
         known = {
-            kernel.__name__: kernel
-            for kernel in (kernels.Gaussian, kernels.Laplacian, kernels.Polynomial, kernels.Linear)
+            name: kind
+            for name in kernels.__all__
+            if isinstance(kind := getattr(kernels, name), type)
+            and issubclass(kind, kernels.Kernel)
+            and kind not in (kernels.Kernel, kernels.Precomputed)
         }
         return pick(value, known, "kernel")()
     return as_loss(value) if key == "loss" and isinstance(value, str) else value

@@ -3,6 +3,8 @@
 from kernelstream.learners.base import Learner
 from kernelstream.learners.bogd import BOGD
 from kernelstream.learners.bpas import BPAS
+from kernelstream.learners.bsgd import BSGD
+from kernelstream.learners.doublysgd import DoublySGD
 from kernelstream.learners.dualsgd import DualSGD
 from kernelstream.learners.fogd import FOGD
 from kernelstream.learners.forgetron import Forgetron
@@ -27,6 +29,8 @@ from kernelstream.learners.skegd import SkeGD
 __all__ = [
     "BOGD",
     "BPAS",
+    "BSGD",
+    "DoublySGD",
     "DualSGD",
     "FOGD",
     "Forgetron",

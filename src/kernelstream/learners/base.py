@@ -357,8 +357,12 @@ class Learner(DefaultParts, ABC):
         for name in self.target_arrays:
             if name in state:
                 state[name] = recode(state[name])
+        self._mix_more(state, mix)
         state["shape"][1] = mix.shape[1]
         self.restore(state)
+
+    def _mix_more(self, state: State, mix: Array) -> None:
+        """Change what else in the state belongs to an output, for a learner whose arrays are not by columns."""
 
     # ---- how rows and the state reach the methods above; the learners of the compiled core have their own way ----
 

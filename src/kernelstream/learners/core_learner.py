@@ -104,7 +104,7 @@ class CoreLearner(Learner):
         return rows
 
     def _run(self, rows: Any, targets: Array, sample_weight: Array | None, scores: Array) -> None:
-        self.learn_rows(rows, targets, sample_weight, scores)
+        self.learn_rows(self._given(rows), targets, sample_weight, scores)
 
     def _arrays(self) -> State:
         return self._core_arrays()

@@ -38,7 +38,7 @@ class DualSGD(KernelLearner):
         neighbours: how many of the nearest points take over a dropped one (k); at ``budget`` all others do.
         lam: regularisation (lambda); the step of round t is ``1 / (lam t)``.
         loss: a loss or its name; by default hinge for classification and squared for regression.
-        kernel: Gaussian or Laplacian; by default Gaussian with the median bandwidth.
+        kernel: Gaussian, Laplacian, Matern or RationalQuadratic; by default Gaussian with the median bandwidth.
         seed: of the frequencies.
 
     This differs from the paper in:

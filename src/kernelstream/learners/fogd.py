@@ -28,7 +28,7 @@ class FOGD(KernelLearner):
         eta: step size, for features of norm one (a step on unnormalised features is m times smaller).
         lam: regularisation.
         loss: a loss or its name; by default hinge for classification and squared for regression.
-        kernel: Gaussian or Laplacian; by default Gaussian with the median bandwidth.
+        kernel: Gaussian, Laplacian, Matern or RationalQuadratic; by default Gaussian with the median bandwidth.
         seed: of the frequencies.
 
     This differs from the paper in:

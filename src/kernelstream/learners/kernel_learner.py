@@ -102,9 +102,14 @@ class KernelLearner(CoreLearner):
     def _build(self) -> None:
         kernel = self._first_kernel()
         is_open = self._is_open()
-        self._settled = type(kernel)(gamma=1 / max(1, self._width)) if is_open else kernel
+        self._settled = kernel.with_gamma(1 / max(1, self._width)) if is_open else kernel
         self._warm_up = self._new_warm_up() if is_open else None
         self._build_core()
+
+    def _given(self, rows: Any) -> Any:
+        if isinstance(self._settled, Kernel):
+            self._settled.check_rows(rows)
+        return super()._given(rows)
 
     def _arrays(self) -> State:
         arrays = self._core_arrays()
@@ -117,7 +122,7 @@ class KernelLearner(CoreLearner):
         if ("kernel" in arrays) != is_open or (WarmUp.NAMES[0] in arrays and not is_open):
             raise state_error()
         if "kernel" in arrays:
-            self._settled = type(self._first_kernel())(gamma=float(arrays["kernel"][0]))
+            self._settled = self._first_kernel().with_gamma(float(arrays["kernel"][0]))
             self._build_core()
         if WarmUp.NAMES[0] in arrays:
             self._warm_up = self._new_warm_up()

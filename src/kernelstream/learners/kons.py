@@ -30,14 +30,26 @@ By Taylor's formula any ``sigma <= min l'' / max l'^2`` will do. The largest sig
   ``(3 C - 1) / (8 C^2 (1 + C))`` for C >= 1, and ``1 / (2 (1 + C)^2)`` for C <= 1.
 
 A row of weight v has the loss ``v l``, so the slope ``v l'`` and the constant ``sigma / v``.
+
+Losses without curvature (hinge, epsilon-insensitive, Huber) have sigma = 0. Theorem 1 then has ``eta_t = 1 / (L C sqrt(t))``
+with L the largest ``|l'|`` on [-C, C], for a regret of the order of ``d_eff sqrt(T)``; if the effective dimension is known in
+advance, ``eta_t = sqrt(d_eff / (L^2 C^2 t))``, for ``sqrt(d_eff T)``. t counts the rounds learnt from.
+
+The *Newton decrement* of a round is ``eta_t g_t^T A_t^-1 g_t``, its ridge leverage score: how much that the matrix does not
+know yet. Section 6 of the paper would stop a batch optimisation when it is small; in a stream, rounds below
+``least_decrement`` are passed over.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
+
+import numpy as np
 
 from kernelstream._core import core
 from kernelstream.kernels import core_kernel
+from kernelstream.learners.base import Array, State
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.losses import Loss, as_loss
 from kernelstream.validate import check_integer, check_number, check_seed
@@ -59,30 +71,31 @@ def curvature_constant(loss: Any, C: float, target: float = 1.0) -> float:
 
 
 class NewtonLearner(KernelLearner):
-    """What KONS, Sketched-KONS and PROS-N-KONS share: a curved loss, scores in [-C, C], one output."""
+    """What KONS, Sketched-KONS and PROS-N-KONS share: the step, and scores in [-C, C].
+
+    Several classes are learnt one against the rest: each has its own weights and second-order matrix, over the same stored
+    points.
+    """
 
     merge_refusal: ClassVar[str] = "its points and its matrix are those of one sequence of rows"
-
-    #: Each class would need a second-order matrix of its own.
-    multiclass: ClassVar[bool] = False
 
     C: float
     alpha: float
     eta: float | None
+    dimension: float | None
     loss: Any
     max_size: int
 
     def _check_newton(self) -> None:
         check_number("C", self.C, low=0, open_low=True)
         check_number("alpha", self.alpha, low=0, open_low=True)
-        if self.eta is not None:
-            check_number("eta", self.eta, low=0, open_low=True)
+        for name in ("eta", "dimension"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), low=0, open_low=True)
+        if self.eta is not None and self.dimension is not None:
+            raise ValueError("give eta or dimension, not both")
         check_integer("max_size", self.max_size, low=1)
-        name = self._loss().name
-        if name not in CURVED:
-            raise ValueError(
-                f"the online Newton step needs a curved loss, one of {', '.join(CURVED)}; {name} is not"
-            )
+        self._check_loss()
 
     def _check_sampling(self, beta: Any, eps: Any, seed: Any) -> None:
         check_number("beta", beta, low=0, open_low=True)
@@ -100,8 +113,25 @@ class NewtonLearner(KernelLearner):
             "loss": self._loss().core,
             "kernel": core_kernel(self._settled),
             "C": float(self.C),
+            "outputs": self._outputs,
             "eta": 0.0 if self.eta is None else float(self.eta),
+            "dimension": self._dimension(),
         }
+
+    def _dimension(self) -> float:
+        """The d_eff of the step for losses without curvature; 0 for the other steps."""
+        if self.dimension is not None:
+            return float(self.dimension)
+        return 1.0 if self.eta is None and self._loss().name not in CURVED else 0.0
+
+    def _mix_more(self, state: State, mix: Array) -> None:
+        """The second-order matrix of a class is that of the output it comes from; a new one starts with the first's."""
+        sources = np.abs(mix).argmax(axis=0)
+        self._copy_matrices(state, sources)
+
+    @abstractmethod
+    def _copy_matrices(self, state: State, sources: Array) -> None:
+        """Put the matrix of output ``sources[c]`` in the place of that of each output c."""
 
 
 class KONS(NewtonLearner):
@@ -114,10 +144,12 @@ class KONS(NewtonLearner):
         C: scores are clipped to [-C, C]; for regression it should bound the targets, and with the logistic
             loss it bounds the log-odds.
         alpha: regularisation of the second-order matrix.
-        eta: the stepsize; by default the curvature constant of the loss (see the module). Either is divided
-            by the row's weight.
-        loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
+        eta: the stepsize; by default the curvature constant of the loss, or ``1 / (L C sqrt(t))`` if it has none (see the
+            module). Either is divided by the row's weight.
+        dimension: the effective dimension, if it is known: the stepsize ``sqrt(dimension / (L^2 C^2 t))``, for any loss.
+        loss: a loss or its name; ``"squared"`` by default.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
+        least_decrement: rounds whose Newton decrement (at most 1) is not above this are neither stored nor learnt from.
         max_size: how many points may be stored before an error ends the growth.
 
     This differs from the paper in:
@@ -130,11 +162,10 @@ class KONS(NewtonLearner):
         4. sigma is the one of each loss as this library scales it, and with the squared loss that of each
            target, ``eta_t = sigma_t = 1 / (C + |y_t|)^2``: larger than the paper's ``1 / (4 C^2)`` within
            [-C, C], and the smaller one that is needed beyond;
-        5. losses without curvature (sigma = 0), for which the paper has ``eta_t = 1 / (L C sqrt(t))``, are
-           not offered;
+        5. several classes, one against the rest, each with a second-order matrix of its own over the same points;
         6. sample weights: a row of weight v has the loss ``v l``, hence the slope ``v g`` and the stepsize
            ``eta / v``, also for an eta that is given;
-        7. the cap ``max_size``.
+        7. the cap ``max_size``; and ``least_decrement``, which the paper proposes for batches only.
 
     Kernel values are computed in double precision for float32 data too, since coefficients are of the order
     of 1 / alpha. (A callable kernel is given float64 rows; if it rounds to float32, alpha should not be
@@ -160,13 +191,17 @@ class KONS(NewtonLearner):
         *,
         alpha: float = 1.0,
         eta: float | None = None,
+        dimension: float | None = None,
         loss: Any = None,
         kernel: Any = None,
+        least_decrement: float = 0.0,
         max_size: int = 5_000,
     ) -> None:
         self.C = C
         self.alpha = alpha
         self.eta = eta
+        self.dimension = dimension
+        self.least_decrement = least_decrement
         self.loss = loss
         self.kernel = kernel
         self.max_size = max_size
@@ -175,13 +210,26 @@ class KONS(NewtonLearner):
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         self._check_newton()
+        check_number("least_decrement", self.least_decrement, low=0, high=1)
+
+    def _copy_matrices(self, state: State, sources: Array) -> None:
+        def arrays(output: int) -> list[str]:
+            name = f"newton{output or ''}"
+            return [name, f"{name}_slots", f"{name}_scales"]
+
+        old = {name: state.pop(name) for name in list(state) if name.startswith("newton")}
+        for output, source in enumerate(sources):
+            state |= {to: old[of] for to, of in zip(arrays(output), arrays(int(source)), strict=True)}
 
     def _sketch(self) -> dict[str, Any]:
         return {}
 
     def _build_core(self) -> None:
         self._core = self._core_class("KernelNewton")(
-            alpha=float(self.alpha), **self._options(), **self._sketch()
+            alpha=float(self.alpha),
+            least_decrement=float(self.least_decrement),
+            **self._options(),
+            **self._sketch(),
         )
 
 
@@ -191,7 +239,8 @@ class SketchedKONS(KONS):
     ``p_t = max(min(beta tau_t, 1), gamma)`` with tau_t KORS's estimate of the ridge leverage score of ``g_t
     sqrt(eta_t) phi_t``; ``A_t = A_{t-1} + z_t eta_t g_t g_t^T`` (unweighted) with the coin ``z_t``. Every
     point with a slope is still stored for the expansion, but the quadratic cost is only in those whose coin
-    came up.
+    came up. The alternative of the paper's Section 6 is ``weighted=True``: ``A_t = A_{t-1} + z_t / p_t eta_t g_t g_t^T``,
+    which is right in the mean but may change a lot from round to round.
 
     Args:
         C: scores are clipped to [-C, C].
@@ -199,10 +248,12 @@ class SketchedKONS(KONS):
         beta: KORS's budget; the theory asks for ``3 log(T / delta) / eps^2``, practice for much less.
         eps: accuracy of the leverage scores, in (0, 1].
         alpha: regularisation of the second-order matrix and of the leverage scores.
-        eta: the stepsize; by default the curvature constant of the loss. Either is divided by the row's
-            weight.
-        loss: ``"squared"`` (the default), ``"logistic"`` or ``"squared_hinge"``.
+        eta: the stepsize; by default as KONS. Either is divided by the row's weight.
+        dimension: the effective dimension, if it is known; see KONS.
+        weighted: gradients enter the matrix with the weight ``1 / p_t``.
+        loss: a loss or its name; ``"squared"`` by default.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
+        least_decrement: rounds whose Newton decrement is not above this are neither stored nor learnt from.
         max_size: how many points may be stored before an error ends the growth.
         seed: of the coins.
 
@@ -211,7 +262,8 @@ class SketchedKONS(KONS):
            the sketched A (which Theorem 3 analyses) has ``z_i yhat_i`` there, and that is what is done here;
         2. one draw decides both coins of a round, KORS's own (probability min(beta tau, 1)) and z_t, so that
            KORS's dictionary is part of the sketch, as Corollary 1 wants it;
-        3. sample weights reach KORS: it is shown ``g_t sqrt(eta_t) phi_t`` of the weighted loss.
+        3. sample weights reach KORS: it is shown ``g_t sqrt(eta_t) phi_t`` of the weighted loss;
+        4. several classes have one coin, for ``sqrt(sum_c eta_c g_c^2) phi_t``.
 
     References:
         Calandriello, Lazaric and Valko, "Second-order kernel online convex optimization with adaptive
@@ -234,20 +286,33 @@ class SketchedKONS(KONS):
         eps: float = 0.5,
         alpha: float = 1.0,
         eta: float | None = None,
+        dimension: float | None = None,
+        weighted: bool = False,
         loss: Any = None,
         kernel: Any = None,
+        least_decrement: float = 0.0,
         max_size: int = 10_000,
         seed: int = 0,
     ) -> None:
         self.gamma = gamma
         self.beta = beta
         self.eps = eps
+        self.weighted = weighted
         self.seed = seed
-        super().__init__(C, alpha=alpha, eta=eta, loss=loss, kernel=kernel, max_size=max_size)
+        super().__init__(
+            C,
+            alpha=alpha,
+            eta=eta,
+            dimension=dimension,
+            loss=loss,
+            kernel=kernel,
+            least_decrement=least_decrement,
+            max_size=max_size,
+        )
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
-        self._check_newton()
+        super().check()
         self._check_sampling(self.beta, self.eps, self.seed)
         check_number("gamma", self.gamma, low=0, high=1)
 
@@ -259,6 +324,7 @@ class SketchedKONS(KONS):
     def _sketch(self) -> dict[str, Any]:
         return {
             "sketched": True,
+            "weighted": bool(self.weighted),
             "beta": float(self.beta),
             "eps": float(self.eps),
             "least": float(self.gamma),

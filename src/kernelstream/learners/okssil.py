@@ -19,6 +19,11 @@ each round with a slope l'(f_t(x_t)) != 0 (for the hinge: y f_t(x_t) < 1):
 
 Anisotropic: k(x, z) = exp(-sum_d gamma_d (x_d - z_d)^2), the squared distance in each derivative being that
 along d.
+
+Any kernel k(x, z) = kappa(gamma m(x, z)) of ours may stand for the Gaussian (footnote 2 of the paper), with m the squared
+distance (Matern, RationalQuadratic), the 1-norm distance (Laplacian), the chi-squared distance (ChiSquared) or the product
+(Polynomial): d k / d gamma = kappa'(gamma m) m, and m = sum_d m_d has one term per feature for the anisotropic form,
+kappa(sum_d gamma_d m_d).
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from kernelstream.kernels import Gaussian
+from kernelstream.kernels import Gaussian, Kernel
 from kernelstream.learners.base import Array
 from kernelstream.learners.selecting import SelectingLearner
 from kernelstream.validate import check_integer, check_number, check_seed
@@ -36,28 +41,32 @@ from kernelstream.validate import check_integer, check_number, check_seed
 __all__ = ["OKSSIL"]
 
 
-class ScaledGaussian:
-    """``exp(-sum_d gamma_d (x_d - x'_d)^2)``, called as a kernel is.
+class ScaledKernel:
+    """A kernel with one gamma for each feature, such as ``exp(-sum_d gamma_d (x_d - x'_d)^2)``, called as a kernel is.
 
-    >>> ScaledGaussian([1.0, 0.0])([[0.0, 0.0], [0.0, 5.0]]).tolist()
+    >>> ScaledKernel(Gaussian(), [1.0, 0.0])([[0.0, 0.0], [0.0, 5.0]]).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
 
-    def __init__(self, gammas: Any) -> None:
+    def __init__(self, kernel: Any, gammas: Any) -> None:
+        self.kernel = kernel
         self.gammas = np.array(gammas, np.float64)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """The matrix of kernel values of the rows of ``X`` against the rows of ``Y`` (or of ``X``)."""
-        return Gaussian(gamma=1.0)(self._scaled(X), None if Y is None else self._scaled(Y))
+        made: Array = self.kernel.with_gamma(1.0)(self._scaled(X), None if Y is None else self._scaled(Y))
+        return made
 
     def _scaled(self, X: Any) -> Any:
         rows: Any = X if scipy.sparse.issparse(X) else np.asarray(X)
-        scales = np.sqrt(self.gammas).astype(np.float32 if rows.dtype == np.float32 else np.float64)
+        scales = self.kernel.input_scale(self.gammas).astype(
+            np.float32 if rows.dtype == np.float32 else np.float64
+        )
         return rows.multiply(scales).tocsr() if scipy.sparse.issparse(rows) else rows * scales
 
 
 class OKSSIL(SelectingLearner):
-    """Budgeted kernel gradient descent that learns the scale of its Gaussian kernel along with the weights.
+    """Budgeted kernel gradient descent that learns the scale of its kernel along with the weights.
 
     Args:
         budget: how many points (B).
@@ -72,11 +81,13 @@ class OKSSIL(SelectingLearner):
         nu: a point whose squared distance from the span of the sampled points is above ``nu`` enters a full
             buffer. From 1 on none does.
         samples: how many points are sampled for that test (s), at most the budget.
-        gamma: the scale to start from; by default that of the median bandwidth of the first examples.
+        gamma: the scale to start from; by default the kernel's, or that of the median bandwidth of the first examples.
         interval: the smallest and the largest gamma (Omega). By default 2^-12 and 2^12 times the first gamma;
             with ``rho`` the paper's, 2^-12 and 2^12 (bandwidths from 2^-6.5 to 2^5.5).
         anisotropic: learn one gamma for each feature.
         loss: a loss or its name; by default hinge for classification and squared for regression.
+        kernel: a kernel with a scale: Gaussian (the default), Laplacian, Matern, RationalQuadratic, ChiSquared or Polynomial. Its
+            other parameters stay as they are.
         seed: of the sampling.
 
     This differs from the paper in:
@@ -95,7 +106,9 @@ class OKSSIL(SelectingLearner):
            experiments have 1 / t; with ``rho`` it is the paper's;
         7. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
            smallest weight is that of the 1-norm, the derivatives in gamma add up), and anisotropic scales
-           are spelt out here and only mentioned or absent there.
+           are spelt out here and only mentioned or absent there;
+        8. a kernel with k(x, x) other than 1 (Polynomial): a point is drawn in proportion to |k|, delta is compared with
+           ``nu k(x_t, x_t)``, and the new point has its part in f^w and in the derivative; a row with k(x, x) = 0 is passed over.
 
     References:
         Zhang and Liao, "Hypothesis sketching for online kernel selection in continuous kernel space", IJCAI
@@ -123,6 +136,7 @@ class OKSSIL(SelectingLearner):
         interval: tuple[float, float] | None = None,
         anisotropic: bool = False,
         loss: Any = None,
+        kernel: Any = None,
         seed: int = 0,
     ) -> None:
         self.budget = budget
@@ -136,6 +150,7 @@ class OKSSIL(SelectingLearner):
         self.interval = interval
         self.anisotropic = anisotropic
         self.loss = loss
+        self.kernel = kernel
         self.seed = seed
         self.check()
 
@@ -145,6 +160,11 @@ class OKSSIL(SelectingLearner):
         check_integer("samples", self.samples, low=1, high=max(1, self.budget))
         check_number("nu", self.nu, low=0, finite=False)
         check_seed(self.seed)
+        if self.kernel is not None and not (isinstance(self.kernel, Kernel) and self.kernel.has_scale):
+            raise ValueError(
+                "OKSSIL needs a kernel whose scale it can move (Gaussian, Laplacian, Matern, RationalQuadratic, ChiSquared or "
+                f"Polynomial), got {self.kernel!r}"
+            )
         self._check_search()
 
     def _options(self) -> dict[str, Any]:
@@ -166,7 +186,11 @@ class OKSSIL(SelectingLearner):
     @property
     def kernel_(self) -> Any:
         """The kernel of the next round; with one gamma for each feature, callable as a kernel is."""
-        return ScaledGaussian(self._gamma()) if self.anisotropic else super().kernel_
+        return ScaledKernel(self._first_kernel(), self._gamma()) if self.anisotropic else super().kernel_
+
+    def _first_kernel(self) -> Any:
+        kernel = Gaussian() if self.kernel is None else self.kernel
+        return kernel if self.gamma is None else kernel.with_gamma(self.gamma)
 
     def widen(self, width: int) -> None:
         """Accept more features; those new start with the gamma that all started with."""

@@ -1,4 +1,4 @@
-"""What the learners that move the scale of their Gaussian kernel share."""
+"""What the learners that move the scale of their kernel share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDEST = 2.0**-12, 2.0**12
 
 
 class SelectingLearner(KernelLearner):
-    """A Gaussian expansion whose scale takes gradient steps within an interval.
+    """A kernel expansion whose scale takes gradient steps within an interval.
 
     The logarithm of gamma takes steps of ``scale_step / sqrt(t)``, or, if ``rho`` is given, gamma itself steps
     of ``rho / t^rho_decay``, as in the papers. The first are the same whatever unit the features are in.
@@ -39,7 +39,7 @@ class SelectingLearner(KernelLearner):
     @property
     def kernel_(self) -> Any:
         """The kernel with the scale of now: in OKLGD that of the newest centre."""
-        return Gaussian(gamma=float(self._core.gamma[0]))
+        return self._first_kernel().with_gamma(float(self._core.gamma[0]))
 
     def _check_search(self) -> None:
         check_number("eta", self.eta, low=0, open_low=True)
@@ -55,8 +55,8 @@ class SelectingLearner(KernelLearner):
         if not isinstance(self.interval, (tuple, list)) or len(self.interval) != 2:
             raise ValueError(f"interval must be a pair (lowest gamma, highest gamma), got {self.interval!r}")
         low, high = self.interval
-        Gaussian.check_gamma("the low end of interval", low)
-        Gaussian.check_gamma("the high end of interval", high)
+        for end, value in (("low", low), ("high", high)):
+            Gaussian.check_gamma(f"the {end} end of interval", value)
         check_number("the high end of interval", high, low=low)
         if self.gamma is not None:
             check_number("gamma", self.gamma, low=low, high=high)
@@ -86,6 +86,7 @@ class SelectingLearner(KernelLearner):
             width=self._width,
             outputs=self._outputs,
             regression=self._regression,
+            kernel=core_kernel(self._settled),
             loss=self._loss().core,
             eta=self.eta,
             logarithm=self.rho is None,

@@ -78,8 +78,13 @@ class KernelSketch(ApproximatesKernel, ClassNamePrefixFeaturesOutMixin, Transfor
                 kernel = kernel.settle(rows.part(0, min(rows.n, 128)).array())
             self._reset(rows.width, np.float32 if type(rows).__name__ == "Rows32" else np.float64)
             self.kernel_ = kernel
+        self._check_rows(rows)
         self._read(rows)
         return self
+
+    def _check_rows(self, rows: Any) -> None:
+        if isinstance(self.kernel_, Kernel):
+            self.kernel_.check_rows(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -89,4 +94,6 @@ class KernelSketch(ApproximatesKernel, ClassNamePrefixFeaturesOutMixin, Transfor
     def transform(self, X: Any) -> Array:
         """Features of the rows."""
         check_is_fitted(self, "kernel_")
-        return self._features(checked_rows(self, X, reset=False))
+        rows = checked_rows(self, X, reset=False)
+        self._check_rows(rows)
+        return self._features(rows)

@@ -1,7 +1,11 @@
 """Random frequencies of shift-invariant kernels.
 
-By Bochner's theorem k(x - y) = E cos(w . (x - y)) for w drawn from the kernel's Fourier transform: N(0, 2
-gamma I) for the Gaussian kernel, a product of Cauchy distributions of scale gamma for the Laplacian.
+By Bochner's theorem k(x - y) = E cos(w . (x - y)) for w drawn from the kernel's Fourier transform:
+
+    Gaussian             N(0, 2 gamma I)
+    Laplacian            a product of Cauchy distributions of scale gamma
+    Matern               sqrt(2 gamma) sqrt(2 nu / c) N(0, I), c ~ chi-squared of 2 nu degrees: a multivariate t distribution
+    RationalQuadratic    sqrt(2 gamma) sqrt(g) N(0, I), g ~ Gamma(alpha) / alpha: a mixture of Gaussian kernels
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.kernels import Gaussian, Laplacian, as_kernel, core_kernel
+from kernelstream.kernels import Gaussian, Laplacian, Matern, RationalQuadratic, as_kernel, core_kernel
 from kernelstream.validate import check_integer
 
 __all__ = ["check_components", "check_spectral", "frequencies", "spectral_draws", "spectral_scale"]
@@ -28,10 +32,19 @@ def spectral_draws(kernel: Any, width: int, pairs: int, seed: int) -> Array:
     """
     draws = np.empty((width, pairs))
     for feature in range(width):
-        generator = np.random.Generator(np.random.Philox(key=np.array([seed, feature], np.uint64)))
-        gaussian = isinstance(kernel, Gaussian)
-        draws[feature] = generator.standard_normal(pairs) if gaussian else generator.standard_cauchy(pairs)
+        generator = _generator(seed, feature)
+        cauchy = isinstance(kernel, Laplacian)
+        draws[feature] = generator.standard_cauchy(pairs) if cauchy else generator.standard_normal(pairs)
+    shared = _generator(seed, 2**64 - 1)  # one draw per frequency, for all its features
+    if isinstance(kernel, Matern):
+        draws *= np.sqrt(2 * kernel.nu / shared.chisquare(2 * kernel.nu, pairs))
+    elif isinstance(kernel, RationalQuadratic):
+        draws *= np.sqrt(shared.standard_gamma(kernel.alpha, pairs) / kernel.alpha)
     return draws
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=np.array([seed, number], np.uint64)))
 
 
 def spectral_scale(kernel: Any) -> float:
@@ -41,7 +54,7 @@ def spectral_scale(kernel: Any) -> float:
     (2.0, 2.0)
     """
     gamma = core_kernel(kernel).gamma
-    return float(np.sqrt(2 * gamma)) if isinstance(kernel, Gaussian) else gamma
+    return gamma if isinstance(kernel, Laplacian) else float(np.sqrt(2 * gamma))
 
 
 def frequencies(kernel: Any, width: int, pairs: int, seed: int) -> Array:
@@ -72,7 +85,9 @@ def check_spectral(name: str, kernel: Any) -> None:
     >>> check_spectral("FOGD", lambda X, Y: X @ Y.T)   # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: FOGD needs a shift-invariant kernel, Gaussian or Laplacian, got <function ...
+    ValueError: FOGD needs a kernel with random frequencies (Gaussian, Laplacian, Matern or RationalQuadratic), got ...
     """
-    if not isinstance(as_kernel(kernel), (Gaussian, Laplacian)):
-        raise ValueError(f"{name} needs a shift-invariant kernel, Gaussian or Laplacian, got {kernel!r}")
+    if not isinstance(as_kernel(kernel), (Gaussian, Laplacian, Matern, RationalQuadratic)):
+        raise ValueError(
+            f"{name} needs a kernel with random frequencies (Gaussian, Laplacian, Matern or RationalQuadratic), got {kernel!r}"
+        )

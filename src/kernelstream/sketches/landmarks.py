@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream._core import core
 from kernelstream.kernels import Gaussian
 from kernelstream.sketches.eigenpairs import (
     complement_map,
@@ -122,7 +123,7 @@ class Landmarks:
         """
         if epsilon != "auto":
             return float(epsilon), 0.0, 1.0, 1.0
-        distances = Gaussian(gamma=1.0)._matrix(self.points, None, measures=True)
+        distances = Gaussian(gamma=1.0)._matrix(self.points, None, core.Part.measure)
         np.fill_diagonal(distances, np.inf)
         nearest = distances.min(axis=1)
         nearest = nearest[(nearest > 0) & np.isfinite(nearest)]

@@ -186,7 +186,7 @@ class ModifiedNystrom(_LandmarkSketch):
     def _read(self, rows: Any) -> None:
         if len(self._rows) + rows.n > self.max_size:
             raise CapacityError(
-                f"ModifiedNystrom holds at most max_size={self.max_size} rows and row {{row}} is one more: "
+                f"{type(self).__name__} holds at most max_size={self.max_size} rows and row {{row}} is one more: "
                 "raise max_size or use IncrementalSketch, which is bounded",
                 self.max_size - len(self._rows),
             )
@@ -195,11 +195,16 @@ class ModifiedNystrom(_LandmarkSketch):
 
     def _make_map(self) -> tuple[Array, Array]:
         drawn = sampled(len(self._rows), self.samples, self.seed)
-        K = np.asarray(self.kernel_(self._rows, self._rows), np.float64)
-        U, singular, Vt = cut_svd(K[:, drawn])
+        C, K = self._sketched(drawn)
+        U, singular, Vt = cut_svd(C)
         values, vectors = np.linalg.eigh(U.T @ ((K + K.T) / 2) @ U)
         values, vectors = values[::-1][: self._n_features_out], vectors[:, ::-1][:, : self._n_features_out]
         return self._rows[drawn], (np.sqrt(np.maximum(values, 0))[:, None] * vectors.T / singular) @ Vt
+
+    def _sketched(self, drawn: Array) -> tuple[Array, Array]:
+        """The columns at the landmarks and the kernel matrix, or sketches of both."""
+        K = np.asarray(self.kernel_(self._rows, self._rows), np.float64)
+        return K[:, drawn], K
 
 
 def sampled(n: int, samples: int, seed: int) -> Array:
