@@ -187,28 +187,35 @@ def drift(out: Path) -> None:
 
 
 def budgets(out: Path) -> str:
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     text = ["| stream | budget | error % | µs per row, last half | MB |", "|---|---|---|---|---|"]
     for where in ("ijcnn1", "spambase"):
-        data, points = stream(where, 0, 20_000), []
-        for budget in (25, 50, 100, 200, 400, 800):
+        data = stream(where, 0, 20_000)
+        for budget in (25, 50, 100, 200, 400, 800, 1600):
             learner, half = fresh(NewtonMixture, data, budget), data[0].n // 2
             first = wrong(learner.run(data[0].part(0, half), data[1][:half]), data[1][:half])
             start = time.process_time()
             second = wrong(learner.run(data[0].part(half, data[0].n), data[1][half:]), data[1][half:])
             micros = 1e6 * (time.process_time() - start) / len(second)
-            points.append(
-                (micros, learner.nbytes / 1e6, 100 * np.concatenate([first, second]).mean(), budget)
-            )
-            text.append(f"| {where} | {budget} | {points[-1][2]:.2f} | {micros:.1f} | {points[-1][1]:.1f} |")
+            error = 100 * np.concatenate([first, second]).mean()
+            text.append(f"| {where} | {budget} | {error:.2f} | {micros:.1f} | {learner.nbytes / 1e6:.1f} |")
             print(text[-1], flush=True)
-        for axis, column in zip(axes, (0, 1), strict=True):
-            axis.plot([p[column] for p in points], [p[2] for p in points], "o-", label=where)
-            if where == "ijcnn1":
-                for p in points:
-                    axis.annotate(
-                        str(p[3]), (p[column], p[2]), textcoords="offset points", xytext=(4, 4), fontsize=8
-                    )
+    budgets_picture(text, out)
+    return "\n".join(text)
+
+
+def budgets_picture(text: list[str], out: Path) -> None:
+    """The picture of the table's lines."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text[2:]]
+    for where in dict.fromkeys(line[0] for line in lines):
+        points = np.array(
+            [line[1:] for line in lines if line[0] == where], float
+        )  # budget, error, time, size
+        for axis, column in zip(axes, (2, 3), strict=True):
+            axis.plot(points[:, column], points[:, 1], "o-", label=where)
+            for point in points if where == "ijcnn1" else []:
+                axis.annotate(f"{point[0]:g}", (point[column], point[1]), textcoords="offset points", xytext=(4, 4),
+                              fontsize=8)  # fmt: skip
     for axis, label in zip(axes, ("CPU time per row, µs", "model, MB"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel=label)
         axis.margins(0.12)  # so that no label lies on the frame
@@ -219,7 +226,6 @@ def budgets(out: Path) -> str:
     axes[0].set_ylabel("mistakes, %, of 20,000 rows (spambase: all)")
     axes[0].legend()
     figure.savefig(out / "pictures" / "default_budgets.png", dpi=110)
-    return "\n".join(text)
 
 
 if __name__ == "__main__":

@@ -37,10 +37,13 @@ class NOLANA(NOGD):
             moves one), ``inf`` (never: NOGD) or ``"auto"``, a threshold that follows the 0.9 quantile of the
             distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
             rows equal a landmark).
-        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or
-            ``"auto"``, the fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank)
+        solver: how the eigenpairs follow the landmarks: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"small"`` (which saves
+            memory), ``"complement"`` or ``"auto"``, the fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank)
             ``"complement"``.
-        iterations: subspace iterations of ``"warm"`` and ``"complement"`` (the paper's p).
+        iterations: subspace iterations of ``"warm"``, ``"small"`` and ``"complement"`` (the paper's p).
+        weighted: let the landmark move that adds the least to the k-means cost, ``N_q / (N_q + 1) |x_t - u_q|^2``, which knows
+            how dense each cluster is, in place of the nearest.
+        lifetime: a landmark that has not moved during so many moves gives its place to the row; 0: never.
         eta: step size.
         lam: regularisation (lambda).
         theta: ridge of the least squares that carry the model over to moved landmarks (Eq. 12).
@@ -86,6 +89,8 @@ class NOLANA(NOGD):
         epsilon: float | str = "auto",
         solver: str = "auto",
         iterations: int = 2,
+        weighted: bool = False,
+        lifetime: int = 0,
         eta: float = 0.5,
         lam: float = 0.0,
         theta: float = 1e-6,
@@ -95,13 +100,15 @@ class NOLANA(NOGD):
         self.epsilon = epsilon
         self.solver = solver
         self.iterations = iterations
+        self.weighted = weighted
+        self.lifetime = lifetime
         self.theta = theta
         super().__init__(budget, rank=rank, eta=eta, lam=lam, loss=loss, kernel=kernel)
 
     def check(self) -> None:
         """Raise ``ValueError`` if a hyper-parameter is out of range."""
         super().check()
-        check_adaptation(self.epsilon, self.solver, self.iterations)
+        check_adaptation(self.epsilon, self.solver, self.iterations, self.lifetime)
         check_number("theta", self.theta, low=0)
 
     def _build_core(self) -> None:
@@ -115,7 +122,15 @@ class NOLANA(NOGD):
         rank = self.rank if self.rank is not None else max(1, self.budget * 4 // 5)
         moves = self.epsilon != np.inf
         solver = self.solver if moves else "scratch"
-        landmarks = Landmarks(self._settled, points, rank, solver, self.iterations)
+        landmarks = Landmarks(
+            self._settled,
+            points,
+            rank,
+            solver,
+            self.iterations,
+            weighted=self.weighted,
+            lifetime=self.lifetime,
+        )
         self._threshold = landmarks.threshold(self.epsilon)
         self._adapted = landmarks if moves else None
         return landmarks
@@ -128,7 +143,9 @@ class NOLANA(NOGD):
     @property
     def n_moves(self) -> int:
         """How often a landmark has moved."""
-        return 0 if self._adapted is None else int(self._adapted.counts.sum()) - self.budget
+        if self._adapted is None:
+            return 0
+        return int(self._adapted.moved.max() if self.lifetime else self._adapted.counts.sum() - self.budget)
 
     def _map_class(self) -> str:
         return "Mapped" if self._adapted is None else "Adaptive"
@@ -157,17 +174,17 @@ class NOLANA(NOGD):
 
     def _move(self, x: Array) -> None:
         """Move the landmark nearest to ``x`` and carry the model over (Eq. 12)."""
-        landmarks, q = self._adapted, self._mapped.nearest
+        landmarks = self._adapted
         assert landmarks is not None
         with np.errstate(over="ignore", invalid="ignore"):
             own = np.asarray(self._settled(x[None], x[None]), np.float64)[0, 0]
             if not np.isfinite(own * own):  # no eigenvalues of such a kernel matrix: the landmark stays
                 return
         old_matrix = landmarks.matrix
-        cross = landmarks.move(q, x)
         weights = self._mapped.weights[: len(old_matrix)].astype(np.float64)
-        goal = cross @ (old_matrix.T @ weights)
-        moved = carry_over(goal, landmarks.gram @ landmarks.matrix.T, self.theta)
+        q = landmarks.choose(self._mapped.nearest, x)
+        goal = landmarks.move(q, x, old_matrix.T @ weights)
+        moved = carry_over(goal, landmarks.times(landmarks.matrix.T), self.theta)
         self._matrix = np.ascontiguousarray(landmarks.matrix, self._dtype)
         self._mapped.move(q, as_rows(self._points[q : q + 1], self._dtype), self._matrix)
         self._mapped.weights = np.ascontiguousarray(moved, self._dtype)
@@ -188,16 +205,28 @@ class NOLANA(NOGD):
         if "gram" in arrays:
             points, rank = arrays["points"], len(arrays["matrix"])
             pairs = len(points) if self.solver == "rank2" else rank
-            shapes = {"gram": (len(points),) * 2, "vectors": (len(points), pairs), "values": (pairs,)}
+            side = 0 if self.solver == "small" else len(points)
+            shapes = {"gram": (side, side), "vectors": (len(points), pairs), "values": (pairs,)}
             if arrays["values"].shape == (0,) and self.solver in ("auto", "complement"):
                 shapes |= {"vectors": (len(points), len(points) - rank), "values": (0,)}
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
-            wrong = any(arrays[name].shape != shape for name, shape in shapes.items())
-            kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | {"counts": np.int64}
-            if wrong or any(arrays[name].dtype != kind for name, kind in kinds.items()):
+            if self.lifetime:
+                shapes |= {"moved": (len(points),)}
+            wrong = any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items())
+            kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | dict.fromkeys(
+                ["counts", "moved"], np.int64
+            )
+            if wrong or any(arrays[name].dtype != kinds[name] for name in shapes):
                 raise state_error()
             self._adapted = Landmarks.restored(
-                self._settled, points, rank, self.solver, self.iterations, arrays
+                self._settled,
+                points,
+                rank,
+                self.solver,
+                self.iterations,
+                arrays,
+                weighted=self.weighted,
+                lifetime=self.lifetime,
             )
             self._threshold = tuple(arrays["epsilon"].tolist())
         super()._load_core(arrays)

@@ -14,9 +14,10 @@ which changes one row and column of E, a modification of rank two:
 
 Four ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` modifies all m eigenpairs of E
 by two rank-one steps; ``warm`` iterates Q <- E' Q from Q = U_r (Eq. 10), orthonormalises, and diagonalises
-Q^T E' Q (Rayleigh-Ritz). ``complement``, ours, follows the m - r directions left out, V <- E'^-1 V: they come as much
-nearer per iteration as ``warm``'s, and at r = 0.8 m there are a quarter as many. The map is then made of V and a
-Cholesky factor of E' without any eigenvalue, its features rotated, which no prediction shows. Where directions nearly
+Q^T E' Q (Rayleigh-Ritz). ``small`` does the same with ``U_r S_r U_r^T + a b^T + b a^T`` for E', as the paper does: E is not
+stored, and what was left out of it once stays out. ``complement``, ours, follows the m - r directions left out, V <- E'^-1 V:
+they come as much nearer per iteration as ``warm``'s, and at r = 0.8 m there are a quarter as many. The map is then made of V
+and a Cholesky factor of E' without any eigenvalue, its features rotated, which no prediction shows. Where directions nearly
 depend (a pivot of that factor below 1e-5) it decomposes E' anew, as ``scratch`` does.
 """
 
@@ -50,9 +51,13 @@ class AdaptiveNystrom(KernelSketch):
             moves one), ``inf`` (never) or ``"auto"``, a threshold that follows the 0.9 quantile of the
             distances seen, so that about a tenth of the rows move a landmark (fewer if more than nine in ten
             rows equal a landmark).
-        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or ``"auto"``, the
-            fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank) ``"complement"``.
-        iterations: subspace iterations of ``"warm"`` and ``"complement"`` (the paper's p).
+        solver: how the eigenpairs follow: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"small"`` (which saves memory),
+            ``"complement"`` or ``"auto"``, the fastest: ``"warm"`` for a rank up to m / 2, above it (the default rank)
+            ``"complement"``.
+        iterations: subspace iterations of ``"warm"``, ``"small"`` and ``"complement"`` (the paper's p).
+        weighted: let the landmark move that adds the least to the k-means cost, ``N_q / (N_q + 1) |x_t - u_q|^2``, which knows
+            how dense each cluster is, in place of the nearest.
+        lifetime: a landmark that has not moved during so many moves gives its place to the row; 0: never.
         kernel: a kernel, or a callable ``kernel(X, Y)``; by default Gaussian with the median bandwidth.
 
     Attributes:
@@ -68,7 +73,8 @@ class AdaptiveNystrom(KernelSketch):
         largest are left out; 6. ``epsilon="auto"``; 7. N_q starts at 1 and counts moves only, as Algorithm 1
         does (Section 4.1 speaks of all points in the cluster, and the paper gives no start); 8. epsilon = 0
         means that every row moves a landmark, as in Algorithm 1 and Table 1 (Section 5.2 says that none
-        moves); 9. ``solver="auto"`` and ``"complement"`` (the paper: ``warm`` always).
+        moves); 9. ``solver="auto"`` and ``"complement"`` (the paper: ``small`` always); 10. ``weighted`` and ``lifetime`` are
+        named in the paper as future work, without formulas: those above are ours.
 
     References:
         Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,
@@ -89,6 +95,8 @@ class AdaptiveNystrom(KernelSketch):
         epsilon: float | str = "auto",
         solver: str = "auto",
         iterations: int = 2,
+        weighted: bool = False,
+        lifetime: int = 0,
         kernel: Any = None,
     ) -> None:
         self.n_landmarks = n_landmarks
@@ -96,12 +104,14 @@ class AdaptiveNystrom(KernelSketch):
         self.epsilon = epsilon
         self.solver = solver
         self.iterations = iterations
+        self.weighted = weighted
+        self.lifetime = lifetime
         self.kernel = kernel
 
     def _reset(self, width: int, dtype: Any) -> None:
         check_integer("n_landmarks", self.n_landmarks, low=1)
         check_rank(self.rank, self.n_landmarks)
-        check_adaptation(self.epsilon, self.solver, self.iterations)
+        check_adaptation(self.epsilon, self.solver, self.iterations, self.lifetime)
         self._first = np.empty((0, width), dtype)
         self._landmarks: Landmarks | None = None
         self.n_moves_ = 0
@@ -114,14 +124,23 @@ class AdaptiveNystrom(KernelSketch):
             if len(self._first) < self.n_landmarks:
                 return
             rank = self.rank if self.rank is not None else max(1, self.n_landmarks * 4 // 5)
-            self._landmarks = Landmarks(self.kernel_, self._first, rank, self.solver, self.iterations)
+            self._landmarks = Landmarks(
+                self.kernel_,
+                self._first,
+                rank,
+                self.solver,
+                self.iterations,
+                weighted=self.weighted,
+                lifetime=self.lifetime,
+            )
             self._threshold = self._landmarks.threshold(self.epsilon)
         if not np.isfinite(self._threshold[0]):
             return
         adaptive = self._core()
         while (at := adaptive.far(rows, at)) < rows.n:
-            q = adaptive.nearest
-            self._landmarks.move(q, rows.part(at, at + 1).array()[0])
+            x = rows.part(at, at + 1).array()[0]
+            q = self._landmarks.choose(adaptive.nearest, x)
+            self._landmarks.move(q, x, np.zeros((len(self._first), 0)))
             adaptive.move(q, *self._core_map(q))
             self.n_moves_ += 1
             at += 1

@@ -12,6 +12,7 @@ from scipy.linalg import blas, lapack
 from kernelstream.sketches.nystrom import top_eigenpairs
 
 __all__ = [
+    "RankTwoSum",
     "complement_map",
     "followed_complement",
     "rank_one_eigenpairs",
@@ -22,7 +23,26 @@ __all__ = [
 Array = NDArray[Any]
 
 
-def warm_eigenpairs(E: Array, vectors: Array, iterations: int) -> tuple[Array, Array]:
+class RankTwoSum:
+    """``U diag(s) U^T + e_q b^T + b e_q^T``, to be multiplied from the left only: m x r numbers in place of m x m.
+
+    >>> (RankTwoSum(np.array([2.0]), np.array([[1.0], [0.0]]), 1, np.array([3.0, 4.0])) @ np.eye(2)).tolist()
+    [[2.0, 3.0], [3.0, 8.0]]
+    """
+
+    def __init__(self, values: Array, vectors: Array, q: int, b: Array) -> None:
+        self.values, self.vectors, self.q, self.b = values, vectors, q, b
+
+    def __matmul__(self, Q: Array) -> Array:
+        """The product with a matrix."""
+        made: Array = self.vectors @ (self.values[:, None] * (self.vectors.T @ Q)) + np.outer(
+            self.b, Q[self.q]
+        )
+        made[self.q] += self.b @ Q
+        return made
+
+
+def warm_eigenpairs(E: Any, vectors: Array, iterations: int) -> tuple[Array, Array]:
     """Leading eigenpairs of ``E`` from vectors near them: subspace iteration (Eq. 10), Rayleigh-Ritz."""
     Q = vectors
     for _ in range(iterations - 1):  # triangular factors keep columns apart at half the price

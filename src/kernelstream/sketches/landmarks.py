@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernelstream._core import core
 from kernelstream.kernels import Gaussian
 from kernelstream.sketches.eigenpairs import (
+    RankTwoSum,
     complement_map,
     followed_complement,
     positive_factor,
@@ -25,7 +26,7 @@ from kernelstream.validate import check_choice, check_integer, check_number
 __all__ = ["Landmarks", "check_adaptation", "check_rank"]
 
 Array = NDArray[Any]
-SOLVERS = ("auto", "scratch", "rank2", "warm", "complement")
+SOLVERS = ("auto", "scratch", "rank2", "warm", "complement", "small")
 #: ``epsilon="auto"``: the share of rows that shall move a landmark, and how fast the threshold follows.
 AUTO_SHARE, AUTO_STEP = 0.1, 0.05
 #: Its least value, as a part of its start: from there it is back at its start after some 200 rows.
@@ -40,27 +41,48 @@ class Landmarks:
         kernel: a kernel or a callable, all parameters set.
         points: the first landmarks, ``(m, width)``; taken over, and moved in place.
         rank: how many features (r).
-        solver: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"complement"`` or ``"auto"``, the fastest.
-        iterations: of ``warm`` (the paper's p).
+        solver: ``"scratch"``, ``"rank2"``, ``"warm"``, ``"small"``, ``"complement"`` or ``"auto"``, the fastest.
+        iterations: of ``warm`` and ``small`` (the paper's p).
+        weighted: the landmark that moves is not the nearest but the one that adds the least to the k-means cost.
+        lifetime: after so many moves of others, a landmark that has not moved gives its place to the row; 0: never.
     """
 
     def __init__(
-        self, kernel: Any, points: Array, rank: int, solver: str = "auto", iterations: int = 2
+        self,
+        kernel: Any,
+        points: Array,
+        rank: int,
+        solver: str = "auto",
+        iterations: int = 2,
+        *,
+        weighted: bool = False,
+        lifetime: int = 0,
     ) -> None:
-        self._set(kernel, points, rank, solver, iterations)
+        self._set(kernel, points, rank, solver, iterations, weighted, lifetime)
         self.counts = np.ones(points.shape[0], np.int64)
+        self.moved = np.zeros(points.shape[0], np.int64)  # at which move each moved last
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
         if self.solver == "complement":
             self.values, self.vectors = np.empty(0), self._trailing()
         else:
-            self.values, self.vectors = top_eigenpairs(
-                self.gram, points.shape[0] if solver == "rank2" else rank
-            )
+            self.values, self.vectors = top_eigenpairs(self.gram, points.shape[0] if solver == "rank2" else rank)
+        if solver == "small":
+            self.gram = self.gram[:0, :0]
         self._make_map()
 
-    def _set(self, kernel: Any, points: Array, rank: int, solver: str, iterations: int) -> None:
+    def _set(
+        self,
+        kernel: Any,
+        points: Array,
+        rank: int,
+        solver: str,
+        iterations: int,
+        weighted: bool,
+        lifetime: int,
+    ) -> None:
         self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
+        self.weighted, self.lifetime = weighted, lifetime
         if solver == "auto":  # docs/results/nolana.md
             solver = "warm" if 2 * rank <= points.shape[0] else "complement"
         self.solver = solver
@@ -94,20 +116,34 @@ class Landmarks:
 
     def arrays(self) -> dict[str, Array]:
         """The state beside the points, as new arrays."""
-        return {name: getattr(self, name).copy() for name in ("counts", "gram", "values", "vectors")}
+        return {name: getattr(self, name).copy() for name in self._names(self.lifetime)}
+
+    @staticmethod
+    def _names(lifetime: int) -> tuple[str, ...]:
+        return ("counts", "gram", "values", "vectors", *(("moved",) if lifetime else ()))
 
     @classmethod
     def restored(
-        cls, kernel: Any, points: Array, rank: int, solver: str, iterations: int, arrays: dict[str, Array]
+        cls,
+        kernel: Any,
+        points: Array,
+        rank: int,
+        solver: str,
+        iterations: int,
+        arrays: dict[str, Array],
+        *,
+        weighted: bool = False,
+        lifetime: int = 0,
     ) -> Self:
         """The landmarks whose ``arrays`` these were."""
         made = cls.__new__(cls)
-        made._set(kernel, points, rank, solver, iterations)
+        made._set(kernel, points, rank, solver, iterations, weighted, lifetime)
+        made.moved = np.zeros(len(points), np.int64)
         if (
             solver == "auto" and len(arrays["values"]) == rank
         ):  # "auto" meant these before there was "complement"
             made.solver = "warm" if 2 * rank <= len(points) else "scratch"
-        for name in ("counts", "gram", "values", "vectors"):
+        for name in cls._names(lifetime):
             setattr(made, name, np.array(arrays[name], order="C"))
         made._make_map()
         return made
@@ -133,18 +169,53 @@ class Landmarks:
         up, down = np.exp(AUTO_STEP * (1 - AUTO_SHARE)), np.exp(-AUTO_STEP * AUTO_SHARE)
         return start, AUTO_FLOOR * start, float(up), float(down)
 
-    def move(self, q: int, x: Array) -> Array:
+    def choose(self, nearest: int, x: Array) -> int:
+        """The landmark that the row ``x`` moves: one whose time is over, else by distance or by cost."""
+        if self.lifetime:
+            oldest = int(np.argmin(self.moved))
+            if self.moved.max() - self.moved[oldest] >= self.lifetime:
+                self.counts[oldest] = 0  # the row takes its place
+                return oldest
+        if not self.weighted:
+            return nearest
+        squares = ((self.points.astype(np.float64) - x) ** 2).sum(axis=1)
+        return int(np.argmin(squares * (self.counts / (self.counts + 1))))
+
+    def times(self, V: Array) -> Array:
+        """E V, of the landmarks as they are."""
+        made: Array
+        if self.solver == "small":
+            made = self.vectors @ (self.values[:, None] * (self.vectors.T @ V))
+        else:
+            made = self.gram @ V
+        return made
+
+    def move(self, q: int, x: Array, V: Array | None = None) -> Array:
         """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map.
 
-        Returns the kernel values k(u'_i, u_j) of the landmarks after against those before.
+        Returns the kernel values k(u'_i, u_j) of the landmarks after against those before, times V if it is given.
         """
         m = len(self.points)
+        V = np.eye(m) if V is None else V
         n = float(self.counts[q])
+        self.moved[q] = self.moved.max() + 1
+        small = self.solver == "small"
+        if small:
+            before = np.asarray(self.kernel(self.points, self.points[q : q + 1]), np.float64)[:, 0]
+            crossed = self.times(V)
         both = np.concatenate([self.points, self.points[q : q + 1]])  # the last one as it was before
         self.points[q] = both[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
         self.counts[q] += 1
         values = np.asarray(self.kernel(both, self.points[q : q + 1]), np.float64)[:, 0]
         column = values[:m]
+        if small:  # E itself is not stored; b is exact all the same
+            between, change = column.copy(), column - before
+            between[q] = values[m]
+            crossed[q] = between @ V
+            change[q] /= 2
+            self._solve(q, change)
+            self._make_map()
+            return crossed
         cross = self.gram.copy()
         cross[q] = column
         cross[q, q] = values[m]
@@ -156,7 +227,7 @@ class Landmarks:
         else:
             self._solve(q, change)
             self._make_map()
-        return cross
+        return cross @ V
 
     def _follow(self) -> None:
         L = positive_factor(self.gram)
@@ -170,6 +241,10 @@ class Landmarks:
     def _solve(self, q: int, change: Array) -> None:
         if self.solver == "warm":
             self.values, self.vectors = warm_eigenpairs(self.gram, self.vectors, self.iterations)
+            return
+        if self.solver == "small":
+            E = RankTwoSum(self.values, self.vectors, q, change)
+            self.values, self.vectors = warm_eigenpairs(E, self.vectors, self.iterations)
             return
         if self.solver == "rank2":
             self.values, self.vectors = rank_two_eigenpairs(self.values, self.vectors, q, change)
@@ -192,7 +267,7 @@ def check_rank(rank: Any, landmarks: int) -> None:
         check_integer("rank", rank, low=1, high=landmarks)
 
 
-def check_adaptation(epsilon: Any, solver: Any, iterations: Any) -> None:
+def check_adaptation(epsilon: Any, solver: Any, iterations: Any, lifetime: Any = 0) -> None:
     """Checks what says when and how landmarks move.
 
     >>> check_adaptation("often", "warm", 2)
@@ -207,3 +282,4 @@ def check_adaptation(epsilon: Any, solver: Any, iterations: Any) -> None:
         check_number("epsilon", epsilon, low=0, finite=False)
     check_choice("solver", solver, SOLVERS)
     check_integer("iterations", iterations, low=1, high=1000)
+    check_integer("lifetime", lifetime, low=0)
