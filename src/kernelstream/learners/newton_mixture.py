@@ -417,7 +417,7 @@ class NewtonMixture(CoreLearner):
             inputs = products(late, soft_clip(-centre * scale))
             rows = Trial(
                 squares(late, landmarks),
-                None if n <= min(TRIAL, len(landmarks)) else square,
+                None if n <= min(TRIAL, landmarks.shape[0]) else square,
                 inputs,
                 varying,
                 targets[-TRIAL:],
@@ -678,7 +678,9 @@ def squares(z: Any, others: Any = None) -> Array:
     if not scipy.sparse.issparse(z):
         return np.asarray(cdist(z, others, "sqeuclidean"))
     length, other = z.power(2).sum(axis=1), others.power(2).sum(axis=1)
-    return np.asarray(np.maximum(length[:, None] + other[None] - 2 * (z @ others.T).toarray(), 0.0))
+    sums = length[:, None] + other[None]
+    apart = sums - 2 * (z @ others.T).toarray()
+    return np.asarray(np.where(apart > 1e-12 * sums, apart, 0.0))  # less is rounding: equal rows are at distance 0
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:

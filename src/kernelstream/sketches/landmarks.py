@@ -66,7 +66,9 @@ class Landmarks:
         if self.solver == "complement":
             self.values, self.vectors = np.empty(0), self._trailing()
         else:
-            self.values, self.vectors = top_eigenpairs(self.gram, points.shape[0] if solver == "rank2" else rank)
+            self.values, self.vectors = top_eigenpairs(
+                self.gram, points.shape[0] if solver == "rank2" else rank
+            )
         if solver == "small":
             self.gram = self.gram[:0, :0]
         self._make_map()
