@@ -151,7 +151,11 @@ def test_chunks_csr_and_model_files(kernel, value, anisotropic, tmp_path):
     )
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Intersection(), lambda X, Y: X @ Y.T, "rbf"], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), Intersection(), lambda X, Y: X @ Y.T, "rbf"],
+    ids=["linear", "intersection", "function", "name"],
+)
 def test_a_kernel_without_scale_is_refused(kernel):
     with pytest.raises(ValueError, match="OKSSIL needs a kernel whose scale it can move"):
         OKSSIL(kernel=kernel)
