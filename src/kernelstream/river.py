@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kernelstream._core import core
 from kernelstream.class_weights import (
@@ -28,10 +29,12 @@ from kernelstream.class_weights import (
     given_weights,
 )
 from kernelstream.errors import CapacityError, ScoreOverflowError
-from kernelstream.estimators import default_learner, started_copy
+from kernelstream.estimators import as_learner, started_copy
 from kernelstream.labels import add_class, codes_of_scores, link_of, probabilities, targets_of
 from kernelstream.learners import BOGD, FOGD, NOGD, Learner
 from kernelstream.rows import WIDEST_DENSE, as_rows
+from kernelstream.tables.encoder import TableEncoder
+from kernelstream.tabular import as_encoder
 from kernelstream.transaction import Transaction
 
 try:
@@ -57,13 +60,15 @@ class _RiverModel(base.Estimator):
 
     _learner: Learner | None
     _columns: Columns
+    _encoder: TableEncoder | None
 
-    def __init__(self, learner: Learner | None = None) -> None:
-        if learner is not None and not isinstance(learner, Learner):
-            raise TypeError(f"learner must be a kernelstream learner such as NOGD(), got {learner!r}")
+    def __init__(self, learner: Learner | str | None = None, columns: Any = None) -> None:
+        as_learner(learner)
         self.learner = learner
+        self.columns = columns
         self._learner = None
         self._columns = {}
+        self._encoder = None if columns is None else as_encoder(columns)
 
     def _seen(self, features: Iterable[Hashable]) -> Columns:
         """The columns known and, after them, those of new features, whatever the order these come in."""
@@ -74,6 +79,8 @@ class _RiverModel(base.Estimator):
 
     def _row(self, x: Row) -> tuple[Any, Columns]:
         """A dict as a row, and the columns needed to hold it."""
+        if self._encoder is not None:
+            return self._encoded([x])
         columns = self._columns
         try:
             return _dict_row(x, columns, self._width_for(columns)), columns
@@ -92,10 +99,19 @@ class _RiverModel(base.Estimator):
         """A frame as rows, and the columns needed to hold it."""
         if not X.columns.is_unique:
             raise ValueError(f"X has two columns of one name: {X.columns[X.columns.duplicated()][0]!r}")
+        if self._encoder is not None:
+            return self._encoded(X.to_dict("records"))
         columns = self._seen(X.columns)
         values = np.zeros((len(X), self._width_for(columns)))
         values[:, [columns[feature] for feature in X.columns]] = _frame_values(X)
         return as_rows(values), columns
+
+    def _encoded(self, records: list[Any]) -> tuple[Any, Columns]:
+        """Dicts with categories, times, texts and gaps as rows, and the columns needed to hold them."""
+        assert self._encoder is not None
+        encoder, X = self._encoder.learnt(records)
+        columns = _EncodedColumns(encoder)
+        return _widened(X, self._width_for(columns)), columns
 
     def _grown(
         self,
@@ -118,6 +134,8 @@ class _RiverModel(base.Estimator):
             if width > self._learner.width:
                 self._learner.widen(width)
         self._columns = columns
+        if isinstance(columns, _EncodedColumns):
+            self._encoder = columns.encoder
         return self._learner
 
     def _score(self, rows: Any, columns: Columns) -> Array:
@@ -132,12 +150,25 @@ class _RiverModel(base.Estimator):
         return learner.score(rows)
 
     def _score_one(self, x: Row) -> Array:
+        if self._encoder is not None:
+            return self._score_encoded([x])
         try:
             return self._score(_dict_row(x, self._columns, self._width_for(self._columns)), self._columns)
         except KeyError:  # a new feature that is 0 changes no score
             known = self._columns
             needed = {name: value for name, value in x.items() if name in known or not _is_zero(value)}
         return self._score(*self._row(needed))
+
+    def _score_many(self, X: pd.DataFrame) -> Array:
+        if self._encoder is not None:
+            return self._score_encoded(X.to_dict("records"))
+        return self._score(*self._rows(X))
+
+    def _score_encoded(self, records: list[Any]) -> Array:
+        """Scores of rows; what the columns do not know goes to the feature of the others, or to none."""
+        assert self._encoder is not None
+        assert self._learner is not None
+        return self._learner.score(_widened(self._encoder.encoded(records), self._learner.width))
 
     @property
     def _raw_memory_usage(self) -> int:
@@ -153,7 +184,10 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
     Parameters
     ----------
     learner
-        The algorithm, for example `NOGD(budget=200)`; by default `NewtonMixture()`, which needs no tuning.
+        The algorithm or its name, for example `NOGD(budget=200)`; by default `NewtonMixture()`, which needs no tuning.
+    columns
+        Lets rows have categories, times, texts and gaps: "auto", or kinds by name such as `{"when": "time"}`; see
+        `kernelstream.TableEncoder`.
 
     Examples
     --------
@@ -191,7 +225,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         """The values predicted for the rows of a frame; 0 before anything was learnt."""
         import pandas as pd
 
-        values = self._score(*self._rows(X))[:, 0] if self._learner else np.zeros(len(X))
+        values = self._score_many(X)[:, 0] if self._learner else np.zeros(len(X))
         return pd.Series(values, index=X.index)
 
     def _learn(self, rows: Any, columns: Columns, targets: Array, weights: Array | None) -> None:
@@ -215,10 +249,13 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     Parameters
     ----------
     learner
-        The algorithm, for example `BOGD(budget=100)`; by default `NewtonMixture()`, which needs no tuning.
+        The algorithm or its name, for example `BOGD(budget=100)`; by default `NewtonMixture()`, which needs no tuning.
     class_weight
         What the weights of a class's rows are multiplied with: a dictionary from labels to weights, or "balanced": the more, the
         rarer the class has been so far.
+    columns
+        Lets rows have categories, times, texts and gaps: "auto", or kinds by name such as `{"when": "time"}`; see
+        `kernelstream.TableEncoder`.
 
     Examples
     --------
@@ -230,7 +267,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
     ROCAUC: 9...%
 
-    Features may come and go; those missing are 0.
+    Features may come and go; those missing are 0. With `columns` a row may have words, times and gaps.
 
     >>> model = Classifier(NOGD(budget=10))
     >>> model.learn_one({"x": 1.0}, "left")
@@ -244,8 +281,10 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     _target_of: dict[Hashable, float]
     _class_counts: Counts
 
-    def __init__(self, learner: Learner | None = None, class_weight: ClassWeight = None) -> None:
-        super().__init__(learner)
+    def __init__(
+        self, learner: Learner | str | None = None, class_weight: ClassWeight = None, columns: Any = None
+    ) -> None:
+        super().__init__(learner, columns)
         check_class_weight(class_weight)
         self.class_weight = class_weight
         self._class_counts = {}
@@ -254,11 +293,11 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     @property
     def _multiclass(self) -> bool:
-        return getattr(self.learner, "multiclass", True)
+        return as_learner(self.learner).multiclass
 
     @property
     def _link(self) -> str | None:
-        return link_of(self.learner or default_learner())
+        return link_of(as_learner(self.learner))
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn a row of features `x` with the label `y`, counted `w` times."""
@@ -294,7 +333,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
         if not self._labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
-        codes = codes_of_scores(self._score(*self._rows(X)), len(self._labels))
+        codes = codes_of_scores(self._score_many(X), len(self._labels))
         return pd.Series([self._labels[code] for code in codes], index=X.index)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -304,7 +343,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self._need_probabilities()
         if not self._labels:
             return pd.DataFrame(index=X.index)
-        chances = probabilities(self._score(*self._rows(X)), len(self._labels), self._link)
+        chances = probabilities(self._score_many(X), len(self._labels), self._link)
         return pd.DataFrame(chances, index=X.index, columns=self._labels)
 
     def _learn(self, rows: Any, columns: Columns, labels: list[Any], weights: Array | None) -> None:
@@ -368,6 +407,20 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         yield {}
         yield {"learner": NOGD(budget=20, loss="logistic")}
         yield {"learner": BOGD(budget=20)}
+
+
+class _EncodedColumns(dict[Hashable, int]):
+    """As many columns as an encoder has features, and the encoder."""
+
+    def __init__(self, encoder: TableEncoder) -> None:
+        super().__init__((place, place) for place in range(encoder.width))
+        self.encoder = encoder
+
+
+def _widened(X: Any, width: int) -> Any:
+    """Encoded rows with as many features as a learner has, the last ones 0."""
+    sparse = csr_array(X)
+    return as_rows(csr_array((sparse.data, sparse.indices, sparse.indptr), shape=(sparse.shape[0], width)))
 
 
 def _dict_row(x: Row, columns: Columns, width: int) -> Any:

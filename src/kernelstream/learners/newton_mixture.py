@@ -680,7 +680,9 @@ def squares(z: Any, others: Any = None) -> Array:
     length, other = z.power(2).sum(axis=1), others.power(2).sum(axis=1)
     sums = length[:, None] + other[None]
     apart = sums - 2 * (z @ others.T).toarray()
-    return np.asarray(np.where(apart > 1e-12 * sums, apart, 0.0))  # less is rounding: equal rows are at distance 0
+    return np.asarray(
+        np.where(apart > 1e-12 * sums, apart, 0.0)
+    )  # less is rounding: equal rows are at distance 0
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:
