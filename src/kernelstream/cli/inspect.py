@@ -43,7 +43,12 @@ def inspect(sources: tuple[str, ...], arrays: bool, as_json: bool, **reading: An
     names, options = reading_arguments(sources, reading)
     if options.get("target") is None:
         options["target"] = False  # nothing is to be predicted
-    show_source(list(names), source_name(names), options, None, as_json)
+    try:
+        show_source(list(names), source_name(names), options, None, as_json)
+    except ValueError as error:
+        if not str(error).startswith("cannot tell the format"):
+            raise
+        raise ValueError(f"not a model file, and as a source: {error}") from None
     return 0
 
 

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.feature_extraction import FeatureHasher
 
 from kernelstream.validate import check_integer
 
@@ -72,6 +71,10 @@ class HashedNgrams(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         lengths = self._lengths()
         if isinstance(X, str):
             raise ValueError("X must be a sequence of strings, got one string")
+        from sklearn.feature_extraction import (
+            FeatureHasher,
+        )  # here, because its import takes longer than ours
+
         hasher = FeatureHasher(
             self.n_features, input_type="string", alternate_sign=self.signed, dtype=np.float64
         )
