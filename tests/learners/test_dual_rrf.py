@@ -310,7 +310,7 @@ def test_new_features_and_new_classes(name):
         (lambda: DualSGD(n_components=3), "n_components must be even"),
         (lambda: DualSGD(neighbours=-1), "neighbours must be"),
         (lambda: DualSGD(lam=0), "lam must be a finite number > 0"),
-        (lambda: DualSGD(kernel=Linear()), "DualSGD needs a shift-invariant kernel"),
+        (lambda: DualSGD(kernel=Linear()), "DualSGD needs a kernel with random frequencies"),
         (lambda: RRF(n_components=3), "n_components must be even"),
         (lambda: RRF(scale_step=-1), "scale_step must be"),
         (lambda: RRF(kernel=Laplacian()), "RRF learns the bandwidths of a Gaussian kernel"),

@@ -20,7 +20,7 @@ from kernelstream import learners
 from kernelstream.rows import as_rows
 
 NAMES = list(learners.registered(plugins=False))
-NO_CALLABLE = {"FOGD", "DualSGD", "RRF"}
+NO_CALLABLE = {"FOGD", "DualSGD", "RRF", "DoublySGD", "OKSSIL", "OKLGD"}
 CALLABLE = [
     name
     for name in NAMES
@@ -32,6 +32,8 @@ SECONDS = 60  # a test that waits longer than this hangs
 def options(name, **more):
     kind = getattr(learners, name)
     small = {"budget": 5} if "budget" in kind._get_param_names() else {}
+    if name == "BSGD" and "kernel" in more:
+        more["maintenance"] = "removal"  # merging is for the Gaussian kernel
     return SMALL.get(name, small) | more
 
 

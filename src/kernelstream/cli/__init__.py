@@ -38,9 +38,11 @@ def _interruptible_start() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if hasattr(sys.modules.get("kernelstream.runner"), "Run"):  # all is imported
-            raise KeyboardInterrupt
-        os._exit(130)
+        while frame is not None:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                os._exit(130)
+            frame = frame.f_back
+        raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, stop)
     try:

@@ -233,7 +233,7 @@ class NewtonMixture(CoreLearner):
         features = landmarks + 1 + (outputs if wide else width)
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
-        stored = 6 * width + (2 * landmarks + window + kept) * min(width, WIDEST_DENSE)
+        stored = 6 * width + (0 if width > WIDEST_DENSE else (2 * landmarks + window + kept) * width)
         return 8 * (numbers + stored + 2 * window**2)
 
     def _build_core(self, sizes: tuple[int, int, int] | None = None) -> None:
