@@ -96,7 +96,7 @@ class Kernel(BaseEstimator):
         Where there is none (a Laplacian or intersection kernel at equal entries, a Matern kernel of ``nu`` 1/2 at equal rows),
         the entry is 0, which is one of the subgradients or between them.
 
-        >>> Gaussian(gamma=0.5).input_gradient([[1.0, 0.0]], [[0.0, 0.0]]).round(4).tolist()
+        >>> (Gaussian(gamma=0.5).input_gradient([[1.0, 0.0]], [[0.0, 0.0]]).round(4) + 0.0).tolist()
         [[[-0.6065, 0.0]]]
         """
         left, right = self._pair(X, Y)
@@ -434,7 +434,7 @@ class Precomputed(Kernel):
     >>> things = ["kernel", "colonel", "tree"]
     >>> kernel = Precomputed([[len(set(a) & set(b)) for a in things] for b in things])
     >>> kernel([[0], [2]], [[1]]).tolist()
-    [[4.0], [1.0]]
+    [[3.0], [1.0]]
     """
 
     name = "precomputed"

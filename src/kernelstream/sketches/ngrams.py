@@ -39,7 +39,7 @@ class HashedNgrams(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     >>> from kernelstream import KernelClassifier, Spectrum
     >>> from kernelstream.learners import KOGD
     >>> rows = HashedNgrams(n=2, n_features=64).transform(["abab", "baba", "xyxy", "yxyx"])
-    >>> rows.sum(axis=1).tolist()
+    >>> [float(row.sum()) for row in rows]
     [3.0, 3.0, 3.0, 3.0]
     >>> KernelClassifier(KOGD(kernel=Spectrum())).fit(rows, [0, 0, 1, 1]).predict(rows).tolist()
     [0, 0, 1, 1]

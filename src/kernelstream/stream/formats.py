@@ -97,7 +97,7 @@ def check_text(opened: Opened, name: str) -> None:
     >>> check_text(Opened(io.BytesIO(b"%PDF-1.7")), "csv")
     Traceback (most recent call last):
     ...
-    kernelstream.stream.bad_rows.SourceError: <stream> is not csv: it is a PDF document
+    kernelstream.tables.errors.SourceError: <stream> is not csv: it is a PDF document
     """
     line = opened.peek_line()
     head = line[:1000]
