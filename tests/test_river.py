@@ -230,6 +230,10 @@ def rounding(learner):
 
 
 def assert_same_state(a, b, rtol=0.0):
+    a, b = copy.deepcopy(a), copy.deepcopy(b)  # a model that grew has more columns than features, all 0
+    width = max(a._learner.width, b._learner.width)
+    for model in (a, b):
+        model._learner.widen(width)
     assert a._columns == b._columns
     one, other = a._learner.state(), b._learner.state()
     assert one.keys() == other.keys()
@@ -260,7 +264,8 @@ def test_a_row_that_brings_many_features_widens_once(monkeypatch):
     model.learn_one({"a": 1.0}, 0)
     model.learn_one({f"b{j}": 1.0 for j in range(50)}, 1)
     model.learn_one({"a": 1.0, "b7": 2.0}, 1)
-    assert widths == [51]
+    assert len(widths) == 1
+    assert widths[0] >= 51
 
 
 def test_prediction_counts_new_features_and_changes_nothing():
@@ -386,7 +391,7 @@ def test_frames_of_the_wrong_shape_are_refused(kind):
 
 def test_a_learner_must_be_a_learner():
     with pytest.raises(TypeError, match="learner must be a kernelstream learner"):
-        Classifier("NOGD")
+        Classifier(3)
     with pytest.raises(ValueError, match="cannot do regression"):
         Regressor(Projectron()).learn_one({"a": 1.0}, 1.0)
 
