@@ -124,7 +124,7 @@ def test_any_chunk_is_a_place_to_go_on_from(tmp_path, capsys, monkeypatch, stop_
 def test_predictions_and_model_are_those_of_the_estimator(tmp_path, capsys):
     run(capsys, *command(tmp_path, rows=3000))
     X, y = (np.concatenate(part) for part in zip(*_moving(3000), strict=True))
-    model = KernelClassifier(BOGD())
+    model = KernelClassifier(BOGD(), scale="auto")
     expected = model.predict_then_learn(X, y)
     written = (tmp_path / "predictions.txt").read_text().split()
     assert written[0] == "nan"
