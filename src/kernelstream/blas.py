@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -18,16 +17,8 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Limit:
-    """The limit is the process's own: it lasts from the first thread that needs it until the last one has done."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.limited: Any = None
-
-
-_LIMIT = _Limit()
+#: The limit is the process's: one thread that leaves would end it for another. So only one is inside at a time.
+_INSIDE = threading.RLock()
 
 
 @contextmanager
@@ -39,14 +30,5 @@ def one_thread() -> Iterator[None]:
     >>> with one_thread():
     ...     pass
     """
-    with _LIMIT.lock:
-        if not _LIMIT.users:
-            _LIMIT.limited = _controller().limit(limits=1, user_api="blas")
-        _LIMIT.users += 1
-    try:
+    with _INSIDE, _controller().limit(limits=1, user_api="blas"):
         yield
-    finally:
-        with _LIMIT.lock:
-            _LIMIT.users -= 1
-            if not _LIMIT.users:
-                _LIMIT.limited.restore_original_limits()

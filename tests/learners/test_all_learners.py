@@ -117,8 +117,6 @@ SLOW |= {name: {"check_widen_equals_zero_columns": {}} for name in ("LinearPA", 
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_promise(name, check):
-    if (name, check.__name__) == ("DoublySGD", "check_threads"):
-        pytest.xfail("its last digits differ when two threads run at once; the cause is not known yet")
     check(small(name), **(OPTIONS | SLOW.get(name, {})).get(check.__name__, {}))
 
 

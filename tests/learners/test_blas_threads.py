@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from kernelstream.blas import one_thread
 from kernelstream.learners import registered
 
 SCRIPT = """
@@ -58,3 +60,23 @@ def test_threads_of_blas_change_no_bit(one, threads):
     many = digests(threads)
     assert many.keys() == registered(plugins=False).keys()
     assert [name for name in one if one[name] != many[name]] == []
+
+
+def test_the_limit_holds_in_every_thread_until_it_leaves():
+    """A thread that leaves must not end the limit of another, and a thread that enters must get it."""
+    from threadpoolctl import threadpool_info
+
+    seen, gate = [], threading.Barrier(3)
+
+    def work():
+        gate.wait()
+        for _ in range(20):
+            with one_thread():
+                seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert set(seen) == {1}

@@ -59,7 +59,7 @@ class ExpansionLearner(KernelLearner):
         }
 
     def add_delta(self, delta: State) -> None:
-        """The mean by rows of the parts' functions, projected on as many of their points as there is room for."""
+        """The mean by rows of the parts' functions, projected on as many of their points as the budget allows."""
         total = float(delta["sum/rows"][0])
         points, which = np.unique(delta["keep/points/rows"], axis=0, return_inverse=True)
         weights = np.zeros((len(points), self._outputs))
