@@ -9,7 +9,8 @@ Latency: rows come one by one, every 5 ms; the time from writing a row to readin
 `run` tells what columns are, are written before and not measured. Beside it stands a program of five lines that gives each line
 back (`echo`): what the machine itself takes for a row, in the same seconds.
 
-Throughput: all rows are there at once; processor time of the reader, its start left out by the difference of two runs.
+Throughput: all rows are there at once; processor time of the reader, its start left out by the difference of two runs. Inputs are
+not scaled, which the version before could not do. `run` now counts all metrics and two baselines, and did not before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROWS, FEW, SLOW, FIRST = 150_000, 30_000, 400, 1200
+ROWS, FEW, SLOW, FIRST = 400_000, 50_000, 400, 1200
 PROGRAM = "import sys; from kernelstream.cli import main; sys.exit(main())"
 ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()"
 FORMATS = {"csv": "CSV", "jsonl": "JSON lines"}
@@ -45,12 +46,12 @@ def texts(rows, seed):
     return made
 
 
-def argv_of(python, command, model, kind):
+def argv_of(python, command, model, kind, before=False):
     """The command that answers a pipe."""
     given = ["predict", model, "-"]
     if command == "run":
         given = ["run", "-", "--learner", "NOGD", "--predictions", "/dev/stdout", "--quiet"]
-        given += ["--task", "classification"]
+        given += ["--task", "classification", *([] if before else ["--no-scale"])]
     return [python, "-c", PROGRAM, *given, "--format", kind]
 
 
@@ -101,7 +102,9 @@ def main():
         f"*Before* is the version that answered full chunks only, so a row waits for others or for the end of the input. "
         f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start.\n"
     )
-    print("| command | format | version | median ms | p99 ms | largest ms | rows per second of processor time |")
+    print(
+        "| command | format | version | median ms | p99 ms | largest ms | rows per second of processor time |"
+    )
     print("|---|---|---|---:|---:|---:|---:|")
     made = texts(ROWS, 0)
     with tempfile.TemporaryDirectory() as folder:
@@ -115,9 +118,20 @@ def main():
                     if command == "predict":
                         train = Path(folder, f"train.{kind}")
                         train.write_text("".join(f"{line}\n" for line in lines[:3000]))
-                        argv = [python, "-c", PROGRAM, "run", str(train), "--learner", "NOGD", "--save", model]
+                        argv = [
+                            python,
+                            "-c",
+                            PROGRAM,
+                            "run",
+                            str(train),
+                            "--learner",
+                            "NOGD",
+                            "--save",
+                            model,
+                        ]
+                        argv += [] if name == "before" else ["--no-scale"]  # it had no scaling
                         subprocess.run([*argv, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-                    argv = argv_of(python, command, model, kind)
+                    argv = argv_of(python, command, model, kind, name == "before")
                     first = 1 if command == "predict" else FIRST
                     waits = 1e3 * latencies(argv, lines[: first + SLOW], first)
                     few, whole = (

@@ -216,8 +216,5 @@ def _add(model: Model, arrays: Arrays) -> None:
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name in _KEPT else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )

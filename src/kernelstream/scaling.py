@@ -6,8 +6,8 @@ Nothing is scaled again later: the statistics depend on the rows and their order
 
 Dense rows lose their mean and get deviation 1. In CSR rows
 
-- *quantities* are brought to a common scale: numbers of a table and the elapsed part of its times. Its categories, true and false,
-  texts (which have norm 1 together) and marks of missing values are on a common scale already, and stay as they are;
+- *quantities* are brought to a common scale: numbers of a table and the elapsed part of its times. Its categories, true and
+  false, texts (which have norm 1 together) and marks of missing values are on a common scale already, and stay as they are;
 - a quantity that most rows have loses its mean and gets deviation 1, as in dense rows, and so do its zeros;
 - one that fewer rows have keeps its zeros, and is divided by the root mean square of its other values if that is above 1;
 - one whose values other than zero are all the same is a mark: it becomes 1 if most rows have it, and keeps its zeros;
@@ -83,7 +83,9 @@ class Scaler:
             {
                 name: array
                 if name == "rows"
-                else np.pad(array, (0, width - len(array)), constant_values=2.0 if name == "quantities" else 0.0)
+                else np.pad(
+                    array, (0, width - len(array)), constant_values=2.0 if name == "quantities" else 0.0
+                )
                 for name, array in self.arrays.items()
             }
         )
