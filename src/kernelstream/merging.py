@@ -28,7 +28,7 @@ from kernelstream.learners.delta import together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 
-__all__ = ["Progress", "add", "branch", "combine", "delta", "digest", "in_epochs", "merge"]
+__all__ = ["Progress", "add", "branch", "combine", "delta", "delta_of", "digest", "in_epochs", "merge"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -112,12 +112,22 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
         sample_weight: their weights.
         task: the name of these rows. The same name is counted once, so a task may be repeated.
     """
+
+    def learn(model: Model) -> int:
+        n = int(np.shape(y)[0])
+        if n:
+            model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return n
+
+    return delta_of(base, learn, task=task)
+
+
+def delta_of(base: bytes, learn: Callable[[Model], int], *, task: str) -> bytes:
+    """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many."""
     before, _ = unpack(base, "the base")
-    model = branch(before)
-    n = np.shape(y)[0]
-    if n:
-        model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-    arrays = _delta_of(before, model, n, task)
+    model, _ = unpack(base, "the base")
+    model.learner_.hold()
+    arrays = _delta_of(before, model, learn(model), task)
     return container({"kind": "delta", "base": digest(base), "tasks": [task]}, arrays)
 
 
