@@ -4,6 +4,7 @@ from importlib import resources
 
 import numpy as np
 import pytest
+
 from kernelstream_reproduce.report.style import COLOURS
 
 WHITE, DARK = "#ffffff", "#131416"
