@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 import kernelstream
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, ModelFileError
 from kernelstream.learners import BOGD, FOGD, KRLS, NOGD, LinearPA, NewtonMixture, Projectron, registered
-from kernelstream.merging import add, combine, delta
+from kernelstream.merging import add, combine, delta, digest, in_epochs
 from kernelstream.persistence import pack, unpack
 
 RNG = np.random.default_rng(5)
@@ -18,7 +18,7 @@ FIRST = 300
 
 #: Learners with the rows that their base needs before it can be branched.
 LEARNERS = {
-    "krls": KRLS(nu=0.05, kernel=Gaussian(gamma=0.05)),
+    "krls": KRLS(nu=0.3, kernel=Gaussian(gamma=0.05)),
     "nogd": NOGD(50, eta=0.1),
     "fogd": FOGD(50, eta=0.1),
     "linear": LinearPA(),
@@ -183,3 +183,49 @@ def test_refusals_name_their_reason():
         with pytest.raises(MergeError, match="cannot be merged: "):
             kernelstream.merge([kernelstream.branch(model)], model)
         assert name
+
+
+def test_epochs_do_refused_tasks_again_and_give_up_with_a_name():
+    start = pack(base_of(LEARNERS["linear"]))
+    other = pack(base_of(LEARNERS["linear"], Y + 1))
+    rows = {f"{i}": part for i, part in enumerate(parts_of(6))}
+    epochs = [dict.fromkeys("012", 10), dict.fromkeys("345", 10)]
+
+    def made(base, task):
+        return delta(base, X[rows[task]], Y[rows[task]], task=task)
+
+    plain = in_epochs(start, epochs, lambda base, tasks: [made(base, task) for task in tasks])
+    asked, told = [], []
+
+    def wrong_at_first(base, tasks):
+        """Of the first attempt one delta is damaged, one is of another base, and one does not come."""
+        asked.append("".join(tasks))
+        if asked.count(asked[-1]) == 1:
+            return [made(base, tasks[0])[:-7], made(other, tasks[1])]
+        return [made(base, task) for task in tasks] + [made(base, tasks[0])]
+
+    assert in_epochs(start, epochs, wrong_at_first, progress=told.append, all_rows=60) == plain
+    assert asked == ["012", "012", "345", "345"]
+    assert [p.rows for p in told] == [30, 60]
+    assert told[-1].seconds_left == 0
+    assert len(told[0].refused) == 2
+    with pytest.raises(
+        MergeError, match="1 of 3 tasks failed 3 times, the first of them '2': no delta of it came"
+    ):
+        in_epochs(start, epochs, lambda base, tasks: [made(base, t) for t in tasks if t != "2"], retries=2)
+    with pytest.raises(MergeError, match="'9' was not asked for"):
+        in_epochs(start, epochs, lambda base, tasks: [delta(base, X[:5], Y[:5], task="9")], retries=0)
+
+
+def test_a_tree_leaves_out_what_is_refused_and_says_so():
+    base = pack(base_of(LEARNERS["linear"]))
+    a, b = deltas_of(base, 2)
+    some = combine([a, b[:50]], of=digest(base), names=["first", "second"])
+    assert add(base, [some]) == add(base, [a])
+    nothing = combine([b"?"], of=digest(base))
+    assert add(base, [combine([some, nothing], of=digest(base))]) == add(base, [a])
+    told = []
+    answers = iter([combine([some, nothing], of=digest(base)), combine([a, b], of=digest(base))])
+    whole = in_epochs(base, [{"part 0": 1, "part 1": 1}], lambda *_: [next(answers)], progress=told.append)
+    assert whole == add(base, [a, b])
+    assert [reason.partition(":")[0] for reason in told[0].refused] == ["second", "not a delta"]
