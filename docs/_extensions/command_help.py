@@ -14,6 +14,7 @@ class CommandHelp(SphinxDirective):
     """One section per command, and per command of a command."""
 
     def run(self) -> list[nodes.Node]:
+        """All sections, in the order of `kernelstream --help`."""
         return self.sections(kernelstream, click.Context(kernelstream, info_name="kernelstream"))
 
     def sections(self, command: click.Command, context: click.Context) -> list[nodes.Node]:
