@@ -149,7 +149,7 @@ def processes():
     """Two worker processes, which may die and are then started again."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=50
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -108,13 +108,13 @@ def fit(
     at_work: dict[str, _Part] = {}
     deltas: dict[str, Any] = {}
 
-    def epochs() -> Iterator[dict[str, int]]:
+    def epochs() -> Iterator[list[str]]:
         for epoch in _epochs(left, rows_per_part, parts):
             table.forget(before=epoch[0].chunk)
             deltas.clear()
             at_work.clear()
             at_work.update({part.task: part for part in epoch})
-            yield {part.task: part.rows for part in epoch}
+            yield list(at_work)
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
@@ -196,16 +196,15 @@ class Workers:
     def __enter__(self) -> Workers:
         if self._client is not None:
             return self
-        from dask.distributed import Client, LocalCluster
-
-        cluster = LocalCluster(
+        distributed: Any = importlib.import_module("distributed")  # not typed in all places
+        cluster = distributed.LocalCluster(
             n_workers=self.count,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             memory_limit=0,
             silence_logs=logging.ERROR,
         )
-        self._client = self._open.enter_context(Client(self._open.enter_context(cluster)))
+        self._client = self._open.enter_context(distributed.Client(self._open.enter_context(cluster)))
         self._client.run(_ignore_interrupts)
         return self
 
@@ -242,9 +241,9 @@ class Workers:
             result.count(y[part], forecasts)
             predicted.append((part, forecasts.predicted))
         result.nbytes = int(model.nbytes_)
-        whole = np.empty(len(y), np.result_type(*(forecasts for _, forecasts in predicted)))
-        for part, forecasts in predicted:
-            whole[part] = forecasts
+        whole = np.empty(len(y), np.result_type(*(some for _, some in predicted)))
+        for part, some in predicted:
+            whole[part] = some
         return model, whole
 
     def _learnt_here(self, model: Model, rows: int, y: NDArray[Any]) -> NDArray[np.intp]:
@@ -275,8 +274,7 @@ class Workers:
             self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + progress.delta_bytes
             self.refused += progress.refused
 
-        epoch = {task: len(y) for task, (_, y) in rows.items()}
-        after = merging.in_epochs(pack(model), [epoch], learn, retries=self.retries, progress=count)
+        after = merging.in_epochs(pack(model), [list(rows)], learn, retries=self.retries, progress=count)
         return unpack(after)[0], [done[task][1] for task in rows]
 
 
@@ -318,12 +316,10 @@ class EpochSource:
 
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     """What futures gave; nothing if it was lost with a worker, and has to be done again."""
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
-
+    distributed: Any = importlib.import_module("distributed")
     try:
         return list(client.gather(futures))
-    except (CancelledError, KilledWorker, CommClosedError):
+    except (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError):
         return []
 
 
@@ -336,9 +332,9 @@ def _step(base: bytes, X: Any, y: Any, task: str, metrics: bool) -> tuple[bytes,
     """The delta of a part, and what was predicted before each row was learnt."""
     made: list[Forecasts] = []
 
-    def learn(model: Model) -> int:
+    def learn(model: Model) -> tuple[int, list[Any]]:
         made.append(forecast_then_learn(model, X, y, metrics=metrics))
-        return len(y)
+        return len(y), []
 
     return merging.delta_of(base, learn, task=task), made[0]
 
