@@ -164,10 +164,17 @@ class Scaler:
 
     def _scale_csr(self, rows: Any, counted: Array) -> tuple[Any, Scaler]:
         names = ("first", "sums", "squares", "counts")
-        statistics = [self.arrays[name] for name in (*names, "quantities")]
+        known = self.arrays
         sparse = rows if rows.sparse else as_rows(csr_array(as_arrays(rows)), _precision(rows))
         values, indices, starts, *after, learnt = core.scale_csr(
-            sparse, *statistics, float(self.arrays["rows"][0]), counted
+            sparse,
+            known["first"],
+            known["sums"],
+            known["squares"],
+            known["counts"],
+            known["quantities"],
+            float(known["rows"][0]),
+            counted,
         )
         arrays = dict(zip(names, after, strict=True)) | {"rows": np.array([learnt])}
         return type(sparse).csr(values, indices, starts, rows.width), Scaler(self.arrays | arrays)
