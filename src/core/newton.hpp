@@ -114,6 +114,8 @@ class Newton {
       for (int64_t c = 0; c < outputs; ++c) scale(shrink, weights.data() + c * m, lines());
     }
     double* v = vectors.data() + pending * m;
+    double along[kBlock];                      // what the pending rounds take from P x
+    for (int64_t j = 0; j < pending; ++j) along[j] = -coefficients[size_t(j)] * dot(vectors.data() + j * m, x, lines());
     for (size_t l = 0; l < lines(); ++l) {
       Line<double> p = Line<double>::at(product + l * kLine<double>), d = Line<double>::at(prior.data() + l * kLine<double>);
       Line<double> at = Line<double>::at(x + l * kLine<double>), to = Line<double>::zero();
@@ -121,11 +123,8 @@ class Newton {
       p.apply([&](Vec<double> u) { return u * decay; });
       to.add_product(d, at);
       to.add(p);
+      for (int64_t j = 0; j < pending; ++j) to.add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + l * kLine<double>));
       to.to(v + l * kLine<double>);
-    }
-    for (int64_t j = 0; j < pending; ++j) {
-      const double* u = vectors.data() + j * m;
-      axpy(-coefficients[size_t(j)] * dot(u, x, lines()), u, v, lines());
     }
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
