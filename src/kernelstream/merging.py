@@ -30,7 +30,18 @@ from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 from kernelstream.tabular import is_features
 
-__all__ = ["Progress", "add", "admit", "branch", "combine", "delta", "digest", "in_epochs", "merge"]
+__all__ = [
+    "Progress",
+    "add",
+    "admit",
+    "branch",
+    "combine",
+    "delta",
+    "delta_of",
+    "digest",
+    "in_epochs",
+    "merge",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -114,16 +125,27 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
         sample_weight: their weights.
         task: the name of these rows. The same name is counted once, so a task may be repeated.
     """
+
+    def learn(model: Model) -> tuple[int, list[Any]]:
+        n, rows = int(np.shape(y)[0]), X
+        news: list[Any] = []
+        if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
+            encoder, features = model.encoder_.learnt(X)
+            rows, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
+            model.set_columns(None)  # features of their own get what is new when it is told to the base
+        if n:
+            model.partial_fit(rows, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return n, news
+
+    return delta_of(base, learn, task=task)
+
+
+def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
+    """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
     before, _ = unpack(base, "the base")
-    model = branch(before)
-    n = np.shape(y)[0]
-    news: list[Any] = []
-    if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
-        encoder, features = model.encoder_.learnt(X)
-        X, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
-        model.set_columns(None)  # features of their own get what is new when it is told to the base
-    if n:
-        model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    model, _ = unpack(base, "the base")
+    model.learner_.hold()
+    n, news = learn(model)
     arrays = _delta_of(before, model, n, task)
     return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
