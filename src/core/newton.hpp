@@ -123,7 +123,8 @@ class Newton {
       p.apply([&](Vec<double> u) { return u * decay; });
       to.add_product(d, at);
       to.add(p);
-      for (int64_t j = 0; j < pending; ++j) to.add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + l * kLine<double>));
+      for (int64_t j = 0; j < pending; ++j)
+        to.add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + l * kLine<double>));
       to.to(v + l * kLine<double>);
     }
     double s = std::max(0.0, dot(v, x, lines()));
