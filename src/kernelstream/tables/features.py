@@ -14,14 +14,14 @@ from scipy.sparse import csr_array
 from kernelstream import _text
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import TooWideError
-from kernelstream.tables.kinds import KINDS, TIME_PARTS, Kind, kind_of_word, time_of, time_parts
+from kernelstream.tables.kinds import KINDS, OF_TIMES, READ, TIME_PARTS, Kind, kind_of_word, time_parts
 from kernelstream.tables.options import Chunk, TableOptions
 from kernelstream.tables.values import Coded, Values
 
 VERSION = 2
 """Of the description of columns and features that models keep."""
 
-OF_A_FILE = ("order", "delimiter")
+OF_A_FILE = ("order", "delimiter", "label_commas")
 """What a reader's state has beside its description: what only the file at hand has."""
 
 # The key of a feature within its column: "" for a number, "=red" for the category red, "@elapsed" for a part of a time, and
@@ -354,7 +354,7 @@ class Features:
             number: Kind = "boolean" if name in self.truths else "number"
             kinds[name] = number if word is None else kind_of_word(word)
         kind = kinds[name]
-        if kind == "time" and word is not None and not math.isnan(moment := time_of(word)):
+        if kind in OF_TIMES and word is not None and not math.isnan(moment := READ[kind][0](word)):
             if (name, "@elapsed") not in self._places:
                 self._check_width(row, name, len(TIME_PARTS))
                 self.origins[name] = moment
@@ -395,8 +395,8 @@ class Features:
                 places[code] = self._places["", _HASHED] + _hash(name, key) % self.hashed
                 continue
             kind = self.columns.kinds.get(name)
-            if kind == "time" and word is not None and (name, "@elapsed") in self._places:
-                moment = time_of(word)
+            if kind in OF_TIMES and word is not None and (name, "@elapsed") in self._places:
+                moment = READ[kind][0](word)
                 if not math.isnan(moment):
                     first = self._places[name, "@elapsed"]
                     parts = time_parts(np.array([moment]), self.origins.get(name))[0]
