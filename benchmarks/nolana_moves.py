@@ -45,7 +45,7 @@ def least(step: Callable[[int], Any], n: int = MOVES) -> float:
 def measured(X: Any, m: int, rank: int) -> dict[str, float]:
     kernel, n = Gaussian().settle(X[:128]), MOVES
     y = np.where(np.arange(len(X)) % 2, 1.0, -1.0)
-    found = {}
+    found, nothing = {}, np.empty((m, 0))
     for solver in ("scratch", "rank2", "warm", "complement", "auto"):
         try:
             learner = NOLANA(m, rank=rank, kernel=kernel, solver=solver).start(X.shape[1])
@@ -53,7 +53,7 @@ def measured(X: Any, m: int, rank: int) -> dict[str, float]:
             continue
         learner.run(as_rows(X[: 3 * m]), y[: 3 * m])
         if solver != "auto":
-            found[solver] = least(lambda i, at=learner._adapted: at.move(i % m, X[m + i]), n)
+            found[solver] = least(lambda i, at=learner._adapted: at.move(i % m, X[m + i], nothing), n)
             continue
         learner._mapped.epsilon = (0.0, 0.0, 1.0, 1.0)  # so that the next row has a nearest landmark
         learner._mapped.run(as_rows(X[:1]), 0, y[:1], None, np.empty((1, 1)))

@@ -140,10 +140,10 @@ class AdaptiveNystrom(KernelSketch):
         while (at := adaptive.far(rows, at)) < rows.n:
             x = rows.part(at, at + 1).array()[0]
             q = self._landmarks.choose(adaptive.nearest, x)
-            self._landmarks.move(q, x, np.zeros((len(self._first), 0)))
-            adaptive.move(q, *self._core_map(q))
-            self.n_moves_ += 1
             at += 1
+            if self._landmarks.move(q, x, np.zeros((len(self._first), 0))) is not None:
+                adaptive.move(q, *self._core_map(q))
+                self.n_moves_ += 1
         self._threshold = adaptive.epsilon
 
     def _core_map(self, q: int) -> tuple[Any, Array]:
