@@ -57,9 +57,9 @@ def warm_eigenpairs(E: Any, vectors: Array, iterations: int) -> tuple[Array, Arr
 
 
 def positive_inverses(E: Array, shifts: Array) -> Array | None:
-    """``(E + s)^-1`` for each shift, the first of which is 0, one after the other; None if landmarks nearly depend on one another:
-    what the others leave of one (``1 / (E^-1)_jj``, the square of its distance from their span) is below 1e-5 of the largest
-    ``E_ii``, and iterating with the inverse would lose digits.
+    """``(E + s)^-1`` for each shift s, of which the first is 0; None if landmarks nearly depend on one another: what the
+    others leave of one (``1 / (E^-1)_jj``, the square of its distance from their span) is below 1e-5 of the largest ``E_ii``,
+    and iterating with the inverse would lose digits.
 
     >>> positive_inverses(np.diag([4.0, 1e-6]), np.zeros(1)) is None
     True
@@ -125,8 +125,8 @@ def complement_map(inverse: Array, vectors: Array, turned: Array) -> Array | Non
     ``turned = E^-1 V``; None if there are not so many to working precision.
 
     With Q a basis of those directions it is ``(Q^T E Q)^-1/2 Q^T`` up to a rotation of the features, which no product of two
-    features can see. Neither Q nor eigenvalues are needed: ``Q (Q^T E Q)^-1 Q^T = E^-1 - Y (V^T Y)^-1 Y^T``, ``Y = E^-1 V``, of which a
-    Cholesky factor with pivots is such a map.
+    features can see. Neither Q nor eigenvalues are needed: ``Q (Q^T E Q)^-1 Q^T = E^-1 - Y (V^T Y)^-1 Y^T``, Y being
+    ``turned``, of which a Cholesky factor with pivots is such a map.
 
     >>> complement_map(np.diag([0.25, 1.0]), np.eye(2)[:, 1:], np.eye(2)[:, 1:]).tolist()
     [[0.5, 0.0]]

@@ -50,6 +50,10 @@ class Landmarks:
         theta: the ridge of Eq. 12.
     """
 
+    solver: str
+    shifts: Array
+    inverses: Array  # of E, and of E + theta for Eq. 12; none if landmarks nearly depend on one another
+
     def __init__(
         self,
         kernel: Any,
@@ -91,9 +95,7 @@ class Landmarks:
     ) -> None:
         self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
         self.weighted, self.lifetime, self.theta = weighted, lifetime, theta
-        self.inverses = _or_none(
-            None
-        )  # of E, and of E + theta for Eq. 12; none if landmarks nearly depend on one another
+        self.inverses = _or_none(None)
         self.shifts = np.array([0.0, theta] if theta else [0.0])
         if solver == "auto":  # docs/results/nolana.md
             solver = "warm" if 2 * rank <= points.shape[0] else "complement"
