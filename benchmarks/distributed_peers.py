@@ -2,8 +2,8 @@
 
     KERNELSTREAM_DATA=... python benchmarks/distributed_peers.py [--rows 40000] [--only NAME ...] [--out FILE]
 
-The first four fifths are learnt once, in order; the rest is predicted. Time is by the clock, from rows in memory (for Vowpal Wabbit and River
-dictionaries and lines are made before); the machine was loaded, so that only large ratios mean something.
+The first four fifths are learnt once, in order; the rest is predicted. Time is by the clock, from rows in memory (for Vowpal
+Wabbit and River lines and dictionaries are made before). On a loaded machine only large ratios mean something.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def dask_ml(train: Data, test: Data) -> tuple[float, float]:
 
 
 def spark(train: Data, test: Data) -> tuple[float, float]:
-    """The step of StreamingLogisticRegressionWithSGD, which has left Spark: LogisticRegressionWithSGD, one batch after the other."""
+    """What StreamingLogisticRegressionWithSGD does with a batch, one batch after the other (Spark 4 has no DStreams of its own)."""
     from pyspark.mllib.classification import LogisticRegressionWithSGD
     from pyspark.mllib.regression import LabeledPoint
     from pyspark.sql import SparkSession

@@ -2,8 +2,8 @@
 
     python benchmarks/kill_workers.py [--kills 30] [--slow 0.1]
 
-One run of ``kernelstream.dask.fit`` on two processes, of which every few seconds one is killed (SIGKILL); Dask starts it again. One
-chunk in ten of the table is a straggler that waits. The table is so long that the run outlasts the kills, and goes on until they are done.
+``kernelstream.dask.fit`` on two processes, of which every few seconds one is killed (SIGKILL); Dask starts it again. One chunk in
+ten of the table is a straggler that waits. Fits follow one another until all kills are done.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Calibration:
         }
 
     def with_delta(self, delta: dict[str, Array]) -> Calibration:
-        """A calibration that also has what parts have learnt: their scores, and then the newest of its own as far as there is room."""
+        """With what parts have learnt: their scores, then the newest of its own as far as there is room."""
         count, new = self._count + int(delta["sum/count"][0]), delta["keep/scores/score"]
         old = np.arange(max(0, self._count - (WINDOW - len(new))), self._count) % WINDOW
         scores = np.concatenate([self._scores[old], new])

@@ -47,6 +47,7 @@ __all__ = [
 Arrays = dict[str, NDArray[Any]]
 
 _SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
+_KEPT = ("first", "quantities")  # of a scaler, what is not summed
 
 
 class Progress(NamedTuple):
@@ -370,7 +371,12 @@ def _untrained(model: Model) -> Model:
         learner, learner.width, learner.outputs, regression=learner.is_regression, dtype=learner.dtype
     )
     if "scaler_" in copy.__dict__:
-        copy.scaler_ = Scaler({name: np.zeros_like(array) for name, array in copy.scaler_.arrays.items()})
+        copy.scaler_ = Scaler(
+            {
+                name: array if name == "quantities" else np.zeros_like(array)
+                for name, array in copy.scaler_.arrays.items()
+            }
+        )
     return copy
 
 
@@ -387,8 +393,9 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         )
     arrays = mine.delta_since(other.state(), rows, task)
     if "scaler_" in model.__dict__:
-        now, then = model.scaler_.arrays, base.scaler_.arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name != "first"}
+        then = base.scaler_.arrays
+        now = model.scaler_.about(then["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
     if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
         arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
     elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):
@@ -419,10 +426,7 @@ def _add(model: Model, arrays: Arrays) -> None:
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name == "first" else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
     if isinstance(model, KernelClassifier) and arrays[_COUNTS].any():
         counts = (_counts_of(model) + arrays[_COUNTS]).astype(int).tolist()
