@@ -7,28 +7,70 @@ all rows; a learner without one is refused with its `merge_refusal`.
 
 `delta`, `combine` and `add` are functions of bytes, so that any scheduler can carry them: a delta is in the container of a model
 file, knows its base, and has the names of its *tasks*. A task done twice gives the same bytes, and counts once.
+
+`in_epochs` is what every engine does with them: in each *epoch* all tasks go on from the same base, deltas that are damaged or of
+another base are refused and their tasks done again, and the sum is the base of the next epoch.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.calibration import WINDOW
 from kernelstream.errors import MergeError, ModelFileError
-from kernelstream.estimators import KernelClassifier, started_copy
-from kernelstream.learners.delta import together
+from kernelstream.estimators import KernelClassifier, KernelRegressor, started_copy
+from kernelstream.labels import add_class, with_label
+from kernelstream.learners.delta import record_keys, together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
+from kernelstream.tabular import is_features
 
-__all__ = ["add", "branch", "combine", "delta", "merge"]
+__all__ = [
+    "Progress",
+    "add",
+    "admit",
+    "branch",
+    "combine",
+    "delta",
+    "delta_of",
+    "digest",
+    "in_epochs",
+    "merge",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
-_SCALER = "sum/scaler."
+_SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
+_KEPT = ("first", "quantities")  # of a scaler, what is not summed
+
+
+class Progress(NamedTuple):
+    """How far a model that is learnt in parts is: after each epoch.
+
+    >>> Progress(rows=500, all_rows=2000, merges=1, delta_bytes=9000, seconds=4.0, workers=2).seconds_left
+    12.0
+    """
+
+    rows: int
+    all_rows: int | None  # None where nobody knows
+    merges: int
+    delta_bytes: int  # of this epoch, as they came
+    seconds: float  # since the first epoch began
+    workers: int | None = None
+    refused: tuple[str, ...] = ()  # what was wrong with deltas of this epoch that were done again
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the rate so far."""
+        if self.all_rows is None or not self.rows:
+            return None
+        return self.seconds * (self.all_rows - self.rows) / self.rows
 
 
 def branch(model: Model) -> Model:
@@ -85,19 +127,59 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
         sample_weight: their weights.
         task: the name of these rows. The same name is counted once, so a task may be repeated.
     """
+
+    def learn(model: Model) -> tuple[int, list[Any]]:
+        n, rows = int(np.shape(y)[0]), X
+        news: list[Any] = []
+        if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
+            encoder, features = model.encoder_.learnt(X)
+            rows, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
+            model.set_columns(None)  # features of their own get what is new when it is told to the base
+        if n:
+            model.partial_fit(rows, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return n, news
+
+    return delta_of(base, learn, task=task)
+
+
+def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
+    """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
     before, _ = unpack(base, "the base")
-    model = branch(before)
-    n = np.shape(y)[0]
-    if n:
-        model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    model, _ = unpack(base, "the base")
+    model.learner_.hold()
+    n, news = learn(model)
     arrays = _delta_of(before, model, n, task)
-    return container({"kind": "delta", "base": _digest(base), "tasks": [task]}, arrays)
+    return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
 
-def combine(deltas: Iterable[bytes]) -> bytes:
-    """One delta out of several of the same base: what ``add`` would do at last may be done before, in a tree."""
-    record, arrays = _together(deltas)
-    return container(record, arrays)
+def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[str] = ()) -> bytes:
+    """One delta out of several of the same base: what ``add`` would do at last may be done before, in a tree.
+
+    With ``of``, the `digest` of the base, deltas that are damaged or of another base are left out instead of raising. The result
+    says so, by the ``names`` of the deltas, and ``in_epochs`` does their tasks again.
+    """
+    if of is None:
+        record, arrays = _together(deltas)
+        return container(record, arrays)
+    good, refused = [], []
+    for number, data in enumerate(deltas):
+        try:
+            record, _ = _opened(data)
+            _check_base(record, of)
+        except MergeError as error:
+            refused.append(f"{names[number]}: {error}" if names else str(error))
+            continue
+        refused += record.get("refused", [])
+        good += [data] * bool(record["tasks"])
+    record, arrays = (
+        _together(good)
+        if good
+        else (
+            {"kind": "delta", "base": of, "tasks": [], "news": []},
+            {},
+        )
+    )
+    return container(record | {"refused": refused}, arrays)
 
 
 def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
@@ -106,11 +188,115 @@ def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     if not deltas:
         return base
     record, arrays = _together(deltas)
-    if record["base"] != _digest(base):
-        raise MergeError(f"the delta of {_named(record)} is of another base")
+    _check_base(record, digest(base))
     model, note = unpack(base, "the base")
     _add(model, arrays)
+    if record["news"]:
+        model.set_columns(model.encoder_.told(*record["news"]).description)
     return pack(model, note)
+
+
+def admit(base: bytes, labels: ArrayLike) -> bytes:
+    """The base with classes for these labels, so that parts may meet them; the base itself if it knows them all.
+
+    >>> base = pack(KernelClassifier().partial_fit([[0.0], [1.0]] * 10, ["no", "yes"] * 10))
+    >>> unpack(admit(base, ["maybe", "no"]))[0].classes_.tolist()
+    ['maybe', 'no', 'yes']
+    """
+    model, note = unpack(base, "the base")
+    if not isinstance(model, KernelClassifier):
+        return base
+    new = np.setdiff1d(np.asarray(labels), model.classes_)
+    if not len(new):
+        return base
+    if not model._open:
+        raise MergeError(
+            f"the label {new[0]!r} is not among the classes {model.classes_.tolist()} that the model was told to expect"
+        )
+    for label in new:
+        n = len(model.classes_)
+        model.classes_, place = with_label(model.classes_, label)
+        add_class(model.learner_, n, place)
+    return pack(model, note)
+
+
+def in_epochs(
+    base: bytes,
+    epochs: Iterable[Collection[str]],
+    learn: Callable[[bytes, list[str]], Iterable[bytes]],
+    *,
+    retries: int = 3,
+    all_rows: int | None = None,
+    rows: int = 0,
+    workers: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> bytes:
+    """The base of all epochs: in each, tasks go on from the same base, and what they learnt is added to it.
+
+    Args:
+        base: a model as bytes.
+        epochs: for each epoch the names of its tasks.
+        learn: called with the base and names of tasks; gives deltas, in any order, each of one task or of several. A later delta
+            replaces earlier ones of the same tasks.
+        retries: how often tasks are given to ``learn`` again whose delta did not come, or was damaged or of another base.
+        all_rows: how many rows there are in all, if that is known; for ``progress``.
+        rows: those learnt before.
+        workers: how many there are; for ``progress``.
+        progress: called after each epoch.
+
+    >>> from kernelstream import KernelRegressor
+    >>> from kernelstream.learners import LinearPA
+    >>> from kernelstream.persistence import pack, unpack
+    >>> rows = {"a": [[1.0]], "b": [[2.0]], "c": [[3.0]]}
+    >>> base = pack(KernelRegressor(LinearPA()).fit([[1.0]], [1.0]))
+    >>> tell = lambda base, tasks: [delta(base, rows[task], [2.0], task=task) for task in tasks]
+    >>> after = in_epochs(base, [["a", "b"], ["c"]], tell, progress=lambda p: print(p.rows, p.merges))
+    2 1
+    3 2
+    """
+    began, merges = time.monotonic(), 0
+    for epoch in epochs:
+        good, refused = _deltas_of(base, epoch, learn, retries)
+        base, merges = add(base, good), merges + 1
+        if progress is not None:
+            rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
+            size, seconds = sum(map(len, good)), time.monotonic() - began
+            progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused)))
+    return base
+
+
+def _deltas_of(
+    base: bytes, epoch: Collection[str], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
+) -> tuple[list[bytes], list[str]]:
+    """Good deltas of all tasks of an epoch, and what was wrong with the others."""
+    good: dict[tuple[str, ...], bytes] = {}
+    refused: list[str] = []
+    left, of = list(epoch), digest(base)
+    for _ in range(retries + 1):
+        for data in learn(base, left):
+            try:
+                record, _ = _opened(data)
+                _check_base(record, of)
+            except MergeError as error:
+                refused.append(str(error))
+                continue
+            refused += record.get("refused", [])
+            tasks = tuple(record["tasks"])
+            odd = [task for task in tasks if task not in epoch]
+            if odd:
+                refused.append(f"the delta of the task {odd[0]!r} was not asked for")
+            elif tasks:
+                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}} | {
+                    tasks: data
+                }
+        done = {task for tasks in good for task in tasks}
+        left = [task for task in epoch if task not in done]
+        if not left:
+            return list(good.values()), refused
+    why = refused[-1] if refused else "no delta of it came"
+    raise MergeError(
+        f"{len(left)} of {len(epoch)} tasks failed {retries + 1} times, the first of them {left[0]!r}: {why}"
+    )
 
 
 def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
@@ -135,7 +321,8 @@ def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
         arrays = together([arrays for _, arrays in ordered])
     except ValueError as error:
         raise MergeError(str(error)) from None
-    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner)}, arrays
+    news = [some for record, _ in ordered for some in record["news"]]
+    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner), "news": news}, arrays
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -158,11 +345,23 @@ def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
 
 def _named(record: dict[str, Any]) -> str:
     tasks = record["tasks"]
+    if not tasks:
+        return "no task"
     return f"the task {tasks[0]!r}" if len(tasks) == 1 else f"{len(tasks)} tasks, the first {tasks[0]!r}"
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def digest(base: bytes) -> str:
+    """What a delta knows its base by.
+
+    >>> digest(b"a model")
+    'c3a7a23926c6d9a82e821da003ab9a7f'
+    """
+    return hashlib.blake2b(base, digest_size=16).hexdigest()
+
+
+def _check_base(record: dict[str, Any], of: str) -> None:
+    if record["base"] != of:
+        raise MergeError(f"the delta of {_named(record)} is of another base")
 
 
 def _untrained(model: Model) -> Model:
@@ -172,7 +371,12 @@ def _untrained(model: Model) -> Model:
         learner, learner.width, learner.outputs, regression=learner.is_regression, dtype=learner.dtype
     )
     if "scaler_" in copy.__dict__:
-        copy.scaler_ = Scaler({name: np.zeros_like(array) for name, array in copy.scaler_.arrays.items()})
+        copy.scaler_ = Scaler(
+            {
+                name: array if name == "quantities" else np.zeros_like(array)
+                for name, array in copy.scaler_.arrays.items()
+            }
+        )
     return copy
 
 
@@ -189,9 +393,21 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         )
     arrays = mine.delta_since(other.state(), rows, task)
     if "scaler_" in model.__dict__:
-        now, then = model.scaler_.arrays, base.scaler_.arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name != "first"}
+        then = base.scaler_.arrays
+        now = model.scaler_.about(then["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
+    if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
+        arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
+    elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):
+        calibration = model._calibration.delta_since(base._calibration, rows, record_keys(task, WINDOW))
+        arrays |= {name.replace("/", "/" + _CALIBRATION, 1): array for name, array in calibration.items()}
     return arrays
+
+
+def _counts_of(model: KernelClassifier) -> NDArray[Any]:
+    """Rows learnt of each class, where weights are balanced; else zeros."""
+    counts = model.__dict__.get("_class_counts", {})
+    return np.array([counts.get(label, 0) for label in model.classes_.tolist()], np.float64)
 
 
 def _same_classes(base: Model, model: Model) -> bool:
@@ -205,12 +421,18 @@ def _classes(model: Model) -> str:
 def _add(model: Model, arrays: Arrays) -> None:
     if not arrays["sum/rows"][0]:
         return
-    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(_SCALER)})
+    own = (_SCALER, _COUNTS, "sum/" + _CALIBRATION, "keep/" + _CALIBRATION)
+    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(own)})
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name == "first" else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
+    if isinstance(model, KernelClassifier) and arrays[_COUNTS].any():
+        counts = (_counts_of(model) + arrays[_COUNTS]).astype(int).tolist()
+        model._class_counts = {
+            label: n for label, n in zip(model.classes_.tolist(), counts, strict=True) if n
+        }
+    elif isinstance(model, KernelRegressor):
+        delta = {name.replace(_CALIBRATION, "", 1): array for name, array in arrays.items()}
+        model._calibration = model._calibration.with_delta(delta)
