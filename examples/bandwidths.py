@@ -2,9 +2,9 @@
 Bandwidths that move while they learn
 =====================================
 
-The bandwidth of a Gaussian kernel decides what a model can see: too wide, and it is nearly linear; too narrow, and it only remembers single
-points. ``OKSSIL`` need not have the right one from the start: it takes a gradient step on the bandwidth in each round that changes its
-points.
+The bandwidth of a Gaussian kernel decides what a model can see: too wide, and it is nearly linear; too
+narrow, and it only remembers single points. ``OKSSIL`` need not have the right one from the start: it takes a
+gradient step on the bandwidth in each round that changes its points.
 """
 
 import matplotlib.pyplot as plt
@@ -48,8 +48,8 @@ for name, shares in errors.items():
 # %%
 # Where the bandwidths go
 # -----------------------
-# They meet at about half the width of a ring. From the widest start the way takes longest: with a kernel that wide, all points look alike, and
-# the gradient says little.
+# They meet at about half the width of a ring. From the widest start the way takes longest: with a kernel that
+# wide, all points look alike, and the gradient says little.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.8), width_ratios=[3, 2])
 rounds = 250 * np.arange(len(chunks) + 1)
@@ -60,7 +60,9 @@ left.yaxis.set_major_formatter("{x:g}")
 bandwidths = 1 / np.sqrt(2 * starts)
 for marker, (name, shares) in zip("os", errors.items(), strict=True):
     right.plot(bandwidths, shares, marker + "-", label=name)
-right.set(xscale="log", xlabel="bandwidth at the start", ylabel="mistakes, %", title="Mistakes", ylim=(0, None))
+right.set(
+    xscale="log", xlabel="bandwidth at the start", ylabel="mistakes, %", title="Mistakes", ylim=(0, None)
+)
 right.xaxis.set_major_formatter("{x:g}")
 right.legend()
 plt.show()

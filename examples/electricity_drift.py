@@ -2,8 +2,9 @@
 Electricity prices: drift, and the log of it
 ============================================
 
-Will the price of electricity rise or fall in the next half hour? The rules of the market change twice during this (generated) stream. The
-default learner follows by itself, and keeps a log of when it noticed: ``model.events_``.
+Will the price of electricity rise or fall in the next half hour? The rules of the market change twice during
+this (generated) stream. The default learner follows by itself, and keeps a log of when it noticed:
+``model.events_``.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +18,10 @@ plt.style.use("kernelstream.pictures")
 # %%
 # A market with three sets of rules
 # ---------------------------------
-# A row has the time of day, the day of the week, the demand here and in the neighbouring market, and the wind. Until row 5,000 the price
-# follows the demand here. Then a cable to the neighbour opens, and the price follows mostly the demand there. From row 10,000 on there
-# is a lot of wind power: where the wind is strong, a high demand no longer lets the price rise.
+# A row has the time of day, the day of the week, the demand here and in the neighbouring market, and the
+# wind. Until row 5,000 the price follows the demand here. Then a cable to the neighbour opens, and the price
+# follows mostly the demand there. From row 10,000 on there is a lot of wind power: where the wind is strong,
+# a high demand no longer lets the price rise.
 
 rows, first_change, second_change = 15_000, 5_000, 10_000
 rng = np.random.default_rng(1)
@@ -46,9 +48,9 @@ y = np.where(pressure + rng.normal(0, 0.3, rows) > 0, "up", "down")
 # %%
 # Three forecasts
 # ---------------
-# Each row is predicted before it is learnt. Beside the default: ``NOGD``, gradient descent on a kernel map, which has no notion of
-# drift; and the simplest forecast of all, that the price does what it did before. ``scale=True`` brings the columns to a common scale,
-# which the default does by itself.
+# Each row is predicted before it is learnt. Beside the default: ``NOGD``, gradient descent on a kernel map,
+# which has no notion of drift; and the simplest forecast of all, that the price does what it did before.
+# ``scale=True`` brings the columns to a common scale, which the default does by itself.
 
 model = KernelClassifier()
 wrong = {
@@ -62,8 +64,9 @@ for name, misses in wrong.items():
 # %%
 # The drift log
 # -------------
-# The default has a lasting and a recent memory. When the recent one has done better for long enough, the lasting one is built again from the
-# rows since then. Each such event has the round, and the round since which the change seems to be there.
+# The default has a lasting and a recent memory. When the recent one has done better for long enough, the
+# lasting one is built again from the rows since then. Each such event has the round, and the round since
+# which the change seems to be there.
 
 for event in model.events_:
     print(event)
@@ -83,6 +86,11 @@ axes.text(first_change, 38.5, " a cable opens")
 axes.text(second_change, 38.5, " wind power")
 rounds = [event.round for event in model.events_]
 axes.plot(rounds, [1.5] * len(rounds), "^", color="C3", label="an event in the log")
-axes.set(xlabel="half hours", ylabel=f"wrong in the last {window}, %", ylim=(0, 41), title="Two changes of the market")
+axes.set(
+    xlabel="half hours",
+    ylabel=f"wrong in the last {window}, %",
+    ylim=(0, 41),
+    title="Two changes of the market",
+)
 figure.legend(loc="outside lower center", ncols=4)
 plt.show()

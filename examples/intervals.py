@@ -2,8 +2,9 @@
 Intervals for a regression that changes
 =======================================
 
-A number alone does not say how far it may be off. ``predict_interval_then_learn`` gives an interval that is to hold the target with a chosen
-probability. It is calibrated by the errors made so far, the recent ones most, so it gets wider when the stream gets harder.
+A number alone does not say how far it may be off. ``predict_interval_then_learn`` gives an interval that is
+to hold the target with a chosen probability. It is calibrated by the errors made so far, the recent ones
+most, so it gets wider when the stream gets harder.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +17,8 @@ plt.style.use("kernelstream.pictures")
 # %%
 # A sensor that ages
 # ------------------
-# The target is a smooth function of two features. At row 4,000 the function changes, and at row 8,000 the noise becomes three times as large.
+# The target is a smooth function of two features. At row 4,000 the function changes, and at row 8,000 the
+# noise becomes three times as large.
 
 rng = np.random.default_rng(0)
 rows = 12_000
@@ -42,9 +44,10 @@ for start in range(0, rows, 4000):
 # %%
 # What the picture shows
 # ----------------------
-# Above: the share of targets inside, over the last 250 rows. Each change costs some coverage, for a few hundred rows. Below: the width.
-# While the new function is not known the intervals are wide, then narrow again; with the new noise they stay wide. The dotted line is
-# the least width there can be: 90 % of normal noise lie within 3.29 deviations.
+# Above: the share of targets inside, over the last 250 rows. Each change costs some coverage, for a few
+# hundred rows. Below: the width. While the new function is not known the intervals are wide, then narrow
+# again; with the new noise they stay wide. The dotted line is the least width there can be: 90 % of normal
+# noise lie within 3.29 deviations.
 
 window = 250
 

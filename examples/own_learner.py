@@ -2,15 +2,15 @@
 A learner of your own
 =====================
 
-An algorithm that is not in the library is a class of some dozen lines of NumPy. Then it can do what the others can: scikit-learn's and River's
-way of learning, model files, the command line.
+An algorithm that is not in the library is a class of some dozen lines of NumPy. Then it can do what the
+others can: scikit-learn's and River's way of learning, model files, the command line.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import kernelstream.testing
-from kernelstream import KernelClassifier
+from kernelstream import Gaussian, KernelClassifier
 from kernelstream.evaluate import progressive
 from kernelstream.learners import FOGD, Learner, register
 from kernelstream.stream import rings
@@ -21,8 +21,8 @@ plt.style.use("kernelstream.pictures")
 # %%
 # The learner
 # -----------
-# Random features of the Gaussian kernel, as in ``FOGD``, but with one step size per feature and class, which falls with the squared
-# gradients so far (AdaGrad). Everything that changes is in ``self.arrays``.
+# Random features of the Gaussian kernel, as in ``FOGD``, but with one step size per feature and class, which
+# falls with the squared gradients so far (AdaGrad). Everything that changes is in ``self.arrays``.
 
 
 @register
@@ -69,8 +69,9 @@ class AdaptiveFeatures(Learner):
 # %%
 # Is it right?
 # ------------
-# ``check_learner`` tries what every learner promises: chunks and single rows give the same bits, copies and model files go on from where they
-# were, new classes and features are admitted, a refused row changes nothing, and so on. It raises at the first promise that is broken.
+# ``check_learner`` tries what every learner promises: chunks and single rows give the same bits, copies and
+# model files go on from where they were, new classes and features are admitted, a refused row changes
+# nothing, and so on. It raises at the first promise that is broken.
 
 kernelstream.testing.check_learner(AdaptiveFeatures())
 print(len(list(kernelstream.testing.learner_checks(AdaptiveFeatures()))), "promises kept")
@@ -82,7 +83,7 @@ print(len(list(kernelstream.testing.learner_checks(AdaptiveFeatures()))), "promi
 figure, axes = plt.subplots()
 for name, learner in {
     "AdaptiveFeatures, ours": AdaptiveFeatures(),
-    "FOGD, constant step": FOGD(),
+    "FOGD, constant step": FOGD(kernel=Gaussian(gamma=8.0)),
     "the default": None,
 }.items():
     result = progressive(KernelClassifier(learner), rings(5000, rings=4))

@@ -2,9 +2,9 @@
 Regret: what learning on the way costs
 ======================================
 
-The regret of a learner is its loss so far, minus the loss of the best model that knew all rows from the start. Divided by the rows it
-should go to zero. How fast, depends on the steps: gradient steps give a regret that grows like the root of the rows, Newton steps one that
-grows like their logarithm.
+The regret of a learner is its loss so far, minus the loss of the best model that knew all rows from the
+start. Divided by the rows it should go to zero. How fast, depends on the steps: gradient steps give a regret
+that grows like the root of the rows, Newton steps one that grows like their logarithm.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,8 @@ gamma = 0.5
 # %%
 # The best model in hindsight
 # ---------------------------
-# Kernel ridge regression with the same kernel, fitted to all rows at once. Its squared errors are what everyone is compared with.
+# Kernel ridge regression with the same kernel, fitted to all rows at once. Its squared errors are what
+# everyone is compared with.
 
 best = KernelRidge(kernel="rbf", gamma=gamma, alpha=0.1).fit(X, y)
 best_losses = (best.predict(X) - y) ** 2
@@ -37,8 +38,8 @@ best_losses = (best.predict(X) - y) ** 2
 # %%
 # Learners
 # --------
-# ``NOGD`` takes gradient steps on 100 landmarks; ``KRLS`` (recursive least squares) Newton steps on a small dictionary of
-# rows. The default does not know the kernel: it chooses its own.
+# ``NOGD`` takes gradient steps on 100 landmarks; ``KRLS`` (recursive least squares) Newton steps on a small
+# dictionary of rows. The default does not know the kernel: it chooses its own.
 
 kernel = Gaussian(gamma=gamma)
 learners = {
@@ -61,10 +62,22 @@ figure, axes = plt.subplots()
 at = np.unique(np.geomspace(20, rows, 60).astype(int)) - 1
 for name, regret in regrets.items():
     axes.plot(at + 1, regret[at], label=name)
-axes.plot(at + 1, regrets["NOGD, gradient steps"][19] * np.sqrt((at + 1) / 20), color="C6", linestyle=":", label="root of the rows")
-axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="regret (squared errors)", title="Newton steps regret less")
-for axis in (axes.xaxis, axes.yaxis):
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter("")
+axes.plot(
+    at + 1,
+    regrets["NOGD, gradient steps"][19] * np.sqrt((at + 1) / 20),
+    color="C6",
+    linestyle=":",
+    label="root of the rows",
+)
+axes.set(
+    xscale="log",
+    yscale="log",
+    xlabel="rows",
+    ylabel="regret (squared errors)",
+    title="Newton steps regret less",
+)
+axes.set_xticks([20, 100, 500, 2000], ["20", "100", "500", "2,000"])
+axes.set_yticks([5, 10, 20, 50], ["5", "10", "20", "50"])
+axes.minorticks_off()
 axes.legend()
 plt.show()

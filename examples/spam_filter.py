@@ -2,8 +2,8 @@
 A spam filter that learns from a stream of texts
 ================================================
 
-Messages come one after the other. Each is judged, then its true label is learnt. Half-way the spammers change their words. A filter that was
-trained once does not know the new words; one that goes on learning does.
+Messages come one after the other. Each is judged, then its true label is learnt. Half-way the spammers change
+their words. A filter that was trained once does not know the new words; one that goes on learning does.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,8 @@ plt.style.use("kernelstream.pictures")
 # %%
 # The messages
 # ------------
-# Each has 12 words: most of them are usual ones, some are typical of its kind. From message 3,000 on, spam has another subject.
+# Each has 12 words: most of them are usual ones, some are typical of its kind. From message 3,000 on, spam
+# has another subject.
 
 usual = "the a to we you is it on for of and this that with have will can please thanks today week".split()
 typical = {
@@ -43,16 +44,17 @@ for text, label in zip(texts[:3], labels[:3], strict=True):
 # %%
 # Texts as rows
 # -------------
-# scikit-learn's ``HashingVectorizer`` needs no vocabulary, so a word that was never seen before is no problem. The rows are sparse:
-# 4,096 columns, of which about a dozen are not zero. ``KernelClassifier`` takes them as they are.
+# scikit-learn's ``HashingVectorizer`` needs no vocabulary, so a word that was never seen before is no
+# problem. The rows are sparse: 4,096 columns, of which about a dozen are not zero. ``KernelClassifier`` takes
+# them as they are.
 
 X = HashingVectorizer(n_features=4096, alternate_sign=False).transform(texts)
 
 # %%
 # Two filters
 # -----------
-# One learns all messages. The other learns the first 2,000 and stays as it is. ``predict_then_learn`` predicts each row before it
-# is learnt, so all messages are test data.
+# One learns all messages. The other learns the first 2,000 and stays as it is. ``predict_then_learn``
+# predicts each row before it is learnt, so all messages are test data.
 
 learning = KernelClassifier()
 always = learning.predict_then_learn(X, labels)
@@ -79,6 +81,11 @@ axes.plot(np.arange(300, 6001), recent(always != labels), label="goes on learnin
 axes.plot(np.arange(2300, 6001), recent(once != labels[2000:]), label="trained on the first 2,000")
 axes.axvline(3000, color="C6", linestyle=":")
 axes.annotate("the spammers change their words", (3000, 42), (-8, 0), textcoords="offset points", ha="right")
-axes.set(xlabel="messages", ylabel="wrong among the last 300, %", ylim=(0, 45), title="A filter has to go on learning")
+axes.set(
+    xlabel="messages",
+    ylabel="wrong among the last 300, %",
+    ylim=(0, 45),
+    title="A filter has to go on learning",
+)
 axes.legend(loc="center left")
 plt.show()
