@@ -46,6 +46,7 @@ __all__ = [
 Arrays = dict[str, NDArray[Any]]
 
 _SCALER = "sum/scaler."
+_KEPT = ("first", "quantities")  # of a scaler, what is not summed
 
 
 class Progress(NamedTuple):
@@ -369,7 +370,12 @@ def _untrained(model: Model) -> Model:
         learner, learner.width, learner.outputs, regression=learner.is_regression, dtype=learner.dtype
     )
     if "scaler_" in copy.__dict__:
-        copy.scaler_ = Scaler({name: np.zeros_like(array) for name, array in copy.scaler_.arrays.items()})
+        copy.scaler_ = Scaler(
+            {
+                name: array if name == "quantities" else np.zeros_like(array)
+                for name, array in copy.scaler_.arrays.items()
+            }
+        )
     return copy
 
 
@@ -386,8 +392,9 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         )
     arrays = mine.delta_since(other.state(), rows, task)
     if "scaler_" in model.__dict__:
-        now, then = model.scaler_.arrays, base.scaler_.arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name != "first"}
+        then = base.scaler_.arrays
+        now = model.scaler_.about(then["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
     return arrays
 
 
@@ -406,8 +413,5 @@ def _add(model: Model, arrays: Arrays) -> None:
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name == "first" else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
