@@ -145,6 +145,7 @@ class Run:
                 if hasattr(model, "n_features_in_"):
                     model.widen(X.shape[1])
                     X = fitted_width(X, model.n_features_in_)
+                model.set_quantities(source.quantities)
                 try:
                     check_classes(model, y, self.max_classes, result.rounds)
                     if self.step is None:
