@@ -77,7 +77,8 @@ def floats(column: Any) -> NDArray[np.float64]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    column = column.cast(pa.float64(), safe=False)
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
     return np.asarray(
         column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
     )

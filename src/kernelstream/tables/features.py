@@ -212,7 +212,8 @@ class Features:
                 if (names[place], _MISSING) not in self._places:
                     new.append((int(np.argmax(matrix[:, place])), first + place, names[place], _MISSING))
 
-        missing(0, columns.numbers, np.isnan(values.numbers))
+        if _has_missing(values.numbers):
+            missing(0, columns.numbers, np.isnan(values.numbers))
         first = len(columns.numbers)
         if self.hashed is None:
             places = zip(columns.categories, values.categories, strict=True)
@@ -244,8 +245,9 @@ class Features:
         n = len(values.numbers)
         if columns.open:
             return Chunk(self.encode_rows(n, *_entries(values, columns)), labels)
-        missing = np.isnan(values.numbers)
-        numbers = np.where(missing, 0.0, values.numbers) if missing.any() else values.numbers
+        numbers, gaps = values.numbers, _has_missing(values.numbers)
+        missing = np.isnan(numbers) if gaps else np.zeros((0, numbers.shape[1]), bool)
+        numbers = np.where(missing, 0.0, numbers) if gaps else numbers
         marks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # rows and features that are 1
 
         def mark(name: str, rows: NDArray[np.int64]) -> None:
@@ -441,6 +443,12 @@ class Features:
         if not self._options.frozen:
             self.meet_rows(rows, codes, entries, values)
         return self.encode_rows(n, rows, codes, entries, values)
+
+
+def _has_missing(numbers: NDArray[np.float64]) -> bool:
+    """Whether any is NaN: then so is the sum (which may be for other reasons, at little cost)."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(numbers.sum())) and bool(np.isnan(numbers).any())
 
 
 def _csr(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
