@@ -1,6 +1,6 @@
 """Draws docs/pictures/architecture-light.svg and -dark.svg, the drawing of docs/architecture.md.
 
-    python benchmarks/architecture_picture.py
+python benchmarks/architecture_picture.py
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def drawing(mode: dict[str, str]) -> str:
             f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="7" fill="{mode[kind]}" stroke="{mode["line"]}"/>',
             f'<text x="{middle}" y="{y + height / 2 - 4}" font-size="13" font-weight="bold" text-anchor="middle" '
             f'fill="{mode["ink"]}">{title}</text>',
-            f'<text x="{middle}" y="{y + height / 2 + 14}" font-size="11" text-anchor="middle" fill="{mode["muted"]}">{said}</text>',
+            f'<text x="{middle}" y="{y + height / 2 + 14}" font-size="11" text-anchor="middle" '
+            f'fill="{mode["muted"]}">{said}</text>',
         ]
     return "\n".join([*parts, "</svg>\n"])
 

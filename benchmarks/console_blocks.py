@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 os.environ["COLUMNS"] = "120"
 
-from documentation import PAGES, Block, commands, prepare, run_command  # noqa: E402
+from documentation import PAGES, Block, commands, prepare, run_command
 
 
 def main() -> None:

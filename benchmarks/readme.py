@@ -2,8 +2,8 @@
 
     python benchmarks/readme.py
 
-The picture of peers and the table come from docs/results/default.jsonl (`python benchmarks/default`), the picture of the papers from
-docs/results/reproduction (`kernelstream reproduce`). Each picture is drawn twice, for light and for dark pages.
+The picture of peers and the table come from docs/results/default.jsonl (`python benchmarks/default`), the picture of the papers
+from docs/results/reproduction (`kernelstream reproduce`). Each picture is drawn twice, for light and for dark pages.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import matplotlib
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent / "default"))
 
-from page import OURS, Cells, geometric  # noqa: E402
-from running import read  # noqa: E402
+from page import OURS, Cells, geometric
+from running import read
 
 matplotlib.use("agg")
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot
 
 INK = {"light": ("#24292f", "#57606a"), "dark": ("#e6edf3", "#9da7b3")}
 # Name in the runs, name shown, whose package it is.
@@ -46,10 +46,21 @@ COLOURS = {
     "Vowpal Wabbit": "#b5508c", "CapyMOA": "#a87000",
 }  # fmt: skip
 
+# Where a label may stand beside its dot, in points; the first place that is free is taken.
+PLACES = [
+    (8, 0, "left"), (-8, 0, "right"), (8, 9, "left"), (8, -9, "left"), (-8, 9, "right"), (-8, -9, "right"),
+    (8, 17, "left"), (8, -17, "left"),
+]  # fmt: skip
+
 
 def evidence():
     """Per contender: streams, its error over ours, on how many it errs less, microseconds and bytes, version; ours first."""
-    page = (ROOT / "docs/results/default.md").read_text(encoding="utf-8").partition("\n## Error\n")[2].partition("\n## ")[0]
+    page = (
+        (ROOT / "docs/results/default.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## Error\n")[2]
+        .partition("\n## ")[0]
+    )
     streams = {  # by name, with the number of classes: 0 where the page says RMSE, else any other number will do
         name: SimpleNamespace(classes=0 if "RMSE" in about else 2)
         for name, about in re.findall(r"^\| (.+?)\*? \(([\d,]+.*?)\) \|", page, re.M)
@@ -64,7 +75,9 @@ def evidence():
         if not ratio:
             continue
         # Time, too, is compared on the streams that both ran, then told in units of ours over all streams.
-        slower = geometric(cells[name, contender].mean("micros") / cells[name, OURS].mean("micros") for name in ratio)
+        slower = geometric(
+            cells[name, contender].mean("micros") / cells[name, OURS].mean("micros") for name in ratio
+        )
         found[contender] = (
             len(ratio),
             geometric(ratio.values()),
@@ -121,8 +134,7 @@ def peers_picture(found, ink, grey):
     taken = []
     for micros, ratio, shown, ours, colour in placed:
         at = axes.transData.transform((micros, ratio))
-        for dx, dy, side in ((8, -11, "left"),) if ours else ((8, 0, "left"), (-8, 0, "right"), (8, 9, "left"), (8, -9, "left"), (-8, 9, "right"),
-                             (-8, -9, "right"), (8, 17, "left"), (8, -17, "left")):  # fmt: skip
+        for dx, dy, side in [(8, -11, "left")] if ours else PLACES:
             width = 6.1 * len(shown) * (1.15 if ours else 1)
             left = at[0] + dx * 1.4 if side == "left" else at[0] + dx * 1.4 - width
             box = (left, at[1] + dy * 1.4 - 7, left + width, at[1] + dy * 1.4 + 7)
@@ -150,7 +162,15 @@ def papers_picture(ink, grey):
             share = 100 * counts[kind] / sum(counts.values())
             axes.barh(row, share, left=left, color=colour, height=0.62)
             if share > 4:
-                axes.text(left + share / 2, row, str(counts[kind]), ha="center", va="center", color="white", fontsize=10)
+                axes.text(
+                    left + share / 2,
+                    row,
+                    str(counts[kind]),
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=10,
+                )
             left += share
     axes.set_yticks(range(len(shares)), list(reversed(shares)))
     axes.set_xlim(0, 100)
@@ -160,7 +180,14 @@ def papers_picture(ink, grey):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour, _ in kinds.values()]
-    figure.legend(handles, [said for _, said in kinds.values()], loc="outside upper center", ncols=3, handlelength=1, handleheight=1)
+    figure.legend(
+        handles,
+        [said for _, said in kinds.values()],
+        loc="outside upper center",
+        ncols=3,
+        handlelength=1,
+        handleheight=1,
+    )
     return figure
 
 
@@ -173,7 +200,11 @@ def comparisons():
         text, re.M)  # fmt: skip
     names = {"Incremental": "SkeGD", "Nonlinear": "NOLANA", "Hypothesis": "OKS-SIL"}
     return {
-        f"{names.get(title.split()[0], title)} ({year})": {"agree": int(agree), "better": int(better), "worse": int(worse)}
+        f"{names.get(title.split()[0], title)} ({year})": {
+            "agree": int(agree),
+            "better": int(better),
+            "worse": int(worse),
+        }
         for title, year, _, agree, better, worse in found
     }
 

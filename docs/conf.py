@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "command_help",
     "plain_docstrings",
+    "light_and_dark",
 ]
 
 exclude_patterns = ["_extensions"]

@@ -49,10 +49,13 @@ class Block(NamedTuple):
 def blocks(page: Path) -> list[Block]:
     """The blocks of a page that may run, in order."""
     text = page.read_text(encoding="utf-8")
-    found: Iterable[re.Match[str]] = re.finditer(r"^([ ]*)```(python|sh|console)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
+    found: Iterable[re.Match[str]] = re.finditer(
+        r"^([ ]*)```(python|sh|console)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL
+    )
     found = (m for m in found if m[2] != "python" or not any(said in m[3] for said in NOT_RUN))
     return [
-        Block(m[2], re.sub(rf"^{m[1]}", "", m[3], flags=re.M), text.count("\n", 0, m.start(3)) + 1) for m in found
+        Block(m[2], re.sub(rf"^{m[1]}", "", m[3], flags=re.M), text.count("\n", 0, m.start(3)) + 1)
+        for m in found
     ]
 
 
@@ -82,11 +85,17 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
         return code, out.getvalue()
     tools = folder / ".tools"
     tools.mkdir(exist_ok=True)
-    (tools / "kernelstream").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{PROGRAM}" "$@"\n')
+    (tools / "kernelstream").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{PROGRAM}" "$@"\n'
+    )
     (tools / "kernelstream").chmod(0o755)
     environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment, capture_output=True, check=False
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        check=False,
     )
     return done.returncode, (done.stdout + done.stderr).decode()
 
@@ -99,12 +108,17 @@ def prepare(folder: Path) -> None:
 
     def table(rows: list[int], label: str, sep: str = ",") -> str:
         head = sep.join(["a", "b", "c", *([label] if label else [])])
-        return "\n".join([head, *(sep.join(map(str, [*X[i], *([y[i]] if label else [])])) for i in rows)]) + "\n"
+        return (
+            "\n".join([head, *(sep.join(map(str, [*X[i], *([y[i]] if label else [])])) for i in rows)]) + "\n"
+        )
 
     every = list(range(300))
     (folder / "clicks.csv.gz").write_bytes(gzip.compress(table(every, "clicked").encode()))
     (folder / "new.csv").write_text(table(every[:20], ""))
-    customers = [f"customer,{head}" if i == 0 else f"c{i},{head}" for i, head in enumerate(table(every[:20], "").splitlines())]
+    customers = [
+        f"customer,{head}" if i == 0 else f"c{i},{head}"
+        for i, head in enumerate(table(every[:20], "").splitlines())
+    ]
     (folder / "customers.csv").write_text("\n".join(customers) + "\n")
     libsvm = "".join(f"{y[i]} " + " ".join(f"{j + 1}:{X[i, j]}" for j in range(3)) + "\n" for i in every)
     for day in ("day1", "day2"):

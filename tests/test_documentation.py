@@ -6,17 +6,17 @@ import contextlib
 import importlib
 import inspect
 import io
-import os
 import re
 import shutil
 import sys
 
 import pytest
+
 from documentation import PAGES, PAGES_RUN_ELSEWHERE, ROOT, blocks, commands, prepare, run_command
 
 TIMINGS = ("seconds", "rows/s", "µs per row learnt", "model bytes", "model in memory", "file ")
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]\d+)?")
-LANGUAGES = {page.relative_to(ROOT).as_posix(): [b for b in blocks(page)] for page in PAGES}
+LANGUAGES = {page.relative_to(ROOT).as_posix(): blocks(page) for page in PAGES}
 RUN = [name for name, found in LANGUAGES.items() if found and name not in PAGES_RUN_ELSEWHERE]
 
 
@@ -107,7 +107,9 @@ def test_the_reference_lists_every_public_name():
             missing -= {name.rpartition(".")[2] for name in pages}
         if module != "kernelstream.explanations":
             assert not missing, f"{module}: {sorted(missing)} not in docs/reference"
-    assert {f"kernelstream.{name}" for name in ("learners", "kernels", "losses", "sketches", "stream")} <= set(pages)
+    assert {
+        f"kernelstream.{name}" for name in ("learners", "kernels", "losses", "sketches", "stream")
+    } <= set(pages)
 
 
 def test_every_public_name_has_a_docstring():
@@ -115,7 +117,9 @@ def test_every_public_name_has_a_docstring():
     for module, names in listed().items():
         for name in names:
             thing = getattr(importlib.import_module(module), name)
-            ours = [(f"{module}.{name}", thing)] if isinstance(thing, type) or inspect.isroutine(thing) else []
+            ours = (
+                [(f"{module}.{name}", thing)] if isinstance(thing, type) or inspect.isroutine(thing) else []
+            )
             if isinstance(thing, type):
                 ours += [
                     (f"{module}.{name}.{member}", getattr(thing, member))

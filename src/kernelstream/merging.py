@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +24,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.errors import MergeError, ModelFileError
 from kernelstream.estimators import KernelClassifier, started_copy
+from kernelstream.labels import add_class, with_label
 from kernelstream.learners.delta import together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
+from kernelstream.tabular import is_features
 
-__all__ = ["Progress", "add", "branch", "combine", "delta", "digest", "in_epochs", "merge"]
+__all__ = [
+    "Progress",
+    "add",
+    "admit",
+    "branch",
+    "combine",
+    "delta",
+    "delta_of",
+    "digest",
+    "in_epochs",
+    "merge",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
 _SCALER = "sum/scaler."
+_KEPT = ("first", "quantities")  # of a scaler, what is not summed
 
 
 class Progress(NamedTuple):
@@ -112,13 +126,29 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
         sample_weight: their weights.
         task: the name of these rows. The same name is counted once, so a task may be repeated.
     """
+
+    def learn(model: Model) -> tuple[int, list[Any]]:
+        n, rows = int(np.shape(y)[0]), X
+        news: list[Any] = []
+        if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
+            encoder, features = model.encoder_.learnt(X)
+            rows, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
+            model.set_columns(None)  # features of their own get what is new when it is told to the base
+        if n:
+            model.partial_fit(rows, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return n, news
+
+    return delta_of(base, learn, task=task)
+
+
+def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
+    """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
     before, _ = unpack(base, "the base")
-    model = branch(before)
-    n = np.shape(y)[0]
-    if n:
-        model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    model, _ = unpack(base, "the base")
+    model.learner_.hold()
+    n, news = learn(model)
     arrays = _delta_of(before, model, n, task)
-    return container({"kind": "delta", "base": digest(base), "tasks": [task]}, arrays)
+    return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
 
 def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[str] = ()) -> bytes:
@@ -140,7 +170,14 @@ def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[s
             continue
         refused += record.get("refused", [])
         good += [data] * bool(record["tasks"])
-    record, arrays = _together(good) if good else ({"kind": "delta", "base": of, "tasks": []}, {})
+    record, arrays = (
+        _together(good)
+        if good
+        else (
+            {"kind": "delta", "base": of, "tasks": [], "news": []},
+            {},
+        )
+    )
     return container(record | {"refused": refused}, arrays)
 
 
@@ -153,12 +190,38 @@ def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     _check_base(record, digest(base))
     model, note = unpack(base, "the base")
     _add(model, arrays)
+    if record["news"]:
+        model.set_columns(model.encoder_.told(*record["news"]).description)
+    return pack(model, note)
+
+
+def admit(base: bytes, labels: ArrayLike) -> bytes:
+    """The base with classes for these labels, so that parts may meet them; the base itself if it knows them all.
+
+    >>> base = pack(KernelClassifier().partial_fit([[0.0], [1.0]] * 10, ["no", "yes"] * 10))
+    >>> unpack(admit(base, ["maybe", "no"]))[0].classes_.tolist()
+    ['maybe', 'no', 'yes']
+    """
+    model, note = unpack(base, "the base")
+    if not isinstance(model, KernelClassifier):
+        return base
+    new = np.setdiff1d(np.asarray(labels), model.classes_)
+    if not len(new):
+        return base
+    if not model._open:
+        raise MergeError(
+            f"the label {new[0]!r} is not among the classes {model.classes_.tolist()} that the model was told to expect"
+        )
+    for label in new:
+        n = len(model.classes_)
+        model.classes_, place = with_label(model.classes_, label)
+        add_class(model.learner_, n, place)
     return pack(model, note)
 
 
 def in_epochs(
     base: bytes,
-    epochs: Iterable[Mapping[str, int]],
+    epochs: Iterable[Collection[str]],
     learn: Callable[[bytes, list[str]], Iterable[bytes]],
     *,
     retries: int = 3,
@@ -171,7 +234,7 @@ def in_epochs(
 
     Args:
         base: a model as bytes.
-        epochs: for each epoch the names of its tasks, and how many rows each has.
+        epochs: for each epoch the names of its tasks.
         learn: called with the base and names of tasks; gives deltas, in any order, each of one task or of several. A later delta
             replaces earlier ones of the same tasks.
         retries: how often tasks are given to ``learn`` again whose delta did not come, or was damaged or of another base.
@@ -186,22 +249,23 @@ def in_epochs(
     >>> rows = {"a": [[1.0]], "b": [[2.0]], "c": [[3.0]]}
     >>> base = pack(KernelRegressor(LinearPA()).fit([[1.0]], [1.0]))
     >>> tell = lambda base, tasks: [delta(base, rows[task], [2.0], task=task) for task in tasks]
-    >>> after = in_epochs(base, [{"a": 1, "b": 1}, {"c": 1}], tell, progress=lambda p: print(p.rows, p.merges))
+    >>> after = in_epochs(base, [["a", "b"], ["c"]], tell, progress=lambda p: print(p.rows, p.merges))
     2 1
     3 2
     """
     began, merges = time.monotonic(), 0
     for epoch in epochs:
         good, refused = _deltas_of(base, epoch, learn, retries)
-        base, merges, rows = add(base, good), merges + 1, rows + sum(epoch.values())
+        base, merges = add(base, good), merges + 1
         if progress is not None:
+            rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
             size, seconds = sum(map(len, good)), time.monotonic() - began
             progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused)))
     return base
 
 
 def _deltas_of(
-    base: bytes, epoch: Mapping[str, int], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
+    base: bytes, epoch: Collection[str], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
 ) -> tuple[list[bytes], list[str]]:
     """Good deltas of all tasks of an epoch, and what was wrong with the others."""
     good: dict[tuple[str, ...], bytes] = {}
@@ -256,7 +320,8 @@ def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
         arrays = together([arrays for _, arrays in ordered])
     except ValueError as error:
         raise MergeError(str(error)) from None
-    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner)}, arrays
+    news = [some for record, _ in ordered for some in record["news"]]
+    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner), "news": news}, arrays
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -305,7 +370,12 @@ def _untrained(model: Model) -> Model:
         learner, learner.width, learner.outputs, regression=learner.is_regression, dtype=learner.dtype
     )
     if "scaler_" in copy.__dict__:
-        copy.scaler_ = Scaler({name: np.zeros_like(array) for name, array in copy.scaler_.arrays.items()})
+        copy.scaler_ = Scaler(
+            {
+                name: array if name == "quantities" else np.zeros_like(array)
+                for name, array in copy.scaler_.arrays.items()
+            }
+        )
     return copy
 
 
@@ -322,8 +392,9 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         )
     arrays = mine.delta_since(other.state(), rows, task)
     if "scaler_" in model.__dict__:
-        now, then = model.scaler_.arrays, base.scaler_.arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name != "first"}
+        then = base.scaler_.arrays
+        now = model.scaler_.about(then["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
     return arrays
 
 
@@ -342,8 +413,5 @@ def _add(model: Model, arrays: Arrays) -> None:
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name == "first" else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
