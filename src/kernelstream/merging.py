@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.calibration import WINDOW
 from kernelstream.errors import MergeError, ModelFileError
-from kernelstream.estimators import KernelClassifier, started_copy
+from kernelstream.estimators import KernelClassifier, KernelRegressor, started_copy
 from kernelstream.labels import add_class, with_label
-from kernelstream.learners.delta import together
+from kernelstream.learners.delta import record_keys, together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 from kernelstream.tabular import is_features
@@ -45,7 +46,7 @@ __all__ = [
 
 Arrays = dict[str, NDArray[Any]]
 
-_SCALER = "sum/scaler."
+_SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
 _KEPT = ("first", "quantities")  # of a scaler, what is not summed
 
 
@@ -395,7 +396,18 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         then = base.scaler_.arrays
         now = model.scaler_.about(then["first"]).arrays
         arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
+    if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
+        arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
+    elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):
+        calibration = model._calibration.delta_since(base._calibration, rows, record_keys(task, WINDOW))
+        arrays |= {name.replace("/", "/" + _CALIBRATION, 1): array for name, array in calibration.items()}
     return arrays
+
+
+def _counts_of(model: KernelClassifier) -> NDArray[Any]:
+    """Rows learnt of each class, where weights are balanced; else zeros."""
+    counts = model.__dict__.get("_class_counts", {})
+    return np.array([counts.get(label, 0) for label in model.classes_.tolist()], np.float64)
 
 
 def _same_classes(base: Model, model: Model) -> bool:
@@ -409,9 +421,18 @@ def _classes(model: Model) -> str:
 def _add(model: Model, arrays: Arrays) -> None:
     if not arrays["sum/rows"][0]:
         return
-    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(_SCALER)})
+    own = (_SCALER, _COUNTS, "sum/" + _CALIBRATION, "keep/" + _CALIBRATION)
+    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(own)})
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
             {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
+    if isinstance(model, KernelClassifier) and arrays[_COUNTS].any():
+        counts = (_counts_of(model) + arrays[_COUNTS]).astype(int).tolist()
+        model._class_counts = {
+            label: n for label, n in zip(model.classes_.tolist(), counts, strict=True) if n
+        }
+    elif isinstance(model, KernelRegressor):
+        delta = {name.replace(_CALIBRATION, "", 1): array for name, array in arrays.items()}
+        model._calibration = model._calibration.with_delta(delta)
