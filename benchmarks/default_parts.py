@@ -145,7 +145,7 @@ def ablation() -> str:
         columns = [(STATIONARY + CHANGING).index(name) for name in names]
         best = np.array(table["all of it"])[columns]
         text += [
-            f"### {title}",
+            f"## {title}",
             "",
             "| | " + " | ".join(names) + " | ratio |",
             "|---" * (len(names) + 2) + "|",

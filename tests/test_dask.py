@@ -83,10 +83,35 @@ def test_a_damaged_delta_is_made_again(client, monkeypatch):
         return data[:-1] + b"!" if len(calls) % 2 else data
 
     monkeypatch.setattr(merging, "delta", damaged)
-    assert pack(fit(model, *chunked(), client=client, **SMALL)) == right
+    told = []
+    assert pack(fit(model, *chunked(), client=client, progress=told.append, **SMALL)) == right
+    refused = [reason for progress in told for reason in progress.refused]
+    assert any("of chunk" in reason and "damaged" in reason for reason in refused)  # by its name
     monkeypatch.setattr(merging, "delta", lambda *args, **kwargs: b"nothing")
-    with pytest.raises(MergeError, match="not a delta"):
-        fit(model, *chunked(), client=client, retries=0, **SMALL)
+    with pytest.raises(
+        MergeError,
+        match=r"3 of 3 tasks failed 2 times, the first of them 'rows 500 to .* of chunk 0.*not a delta",
+    ):
+        fit(model, *chunked(), client=client, retries=1, **SMALL)
+
+
+def test_a_foreign_delta_is_made_again(client, monkeypatch):
+    model = KernelRegressor(NewtonMixture(30))
+    right = pack(fit(model, *chunked(), client=client, **SMALL))
+    whole, seen = merging.delta, {}
+
+    def foreign(base, *args, task, **kwargs):
+        """The first attempt of each task goes on from the base of another model."""
+        first = seen.setdefault((merging.digest(base), task), []) == []
+        seen[merging.digest(base), task].append(1)
+        return whole(other if first else base, *args, task=task, **kwargs)
+
+    other = pack(KernelRegressor(NewtonMixture(30)).partial_fit(X[:400], Y[:400]))
+    monkeypatch.setattr(merging, "delta", foreign)
+    told = []
+    assert pack(fit(model, *chunked(), client=client, progress=told.append, **SMALL)) == right
+    assert all("of another base" in reason for progress in told for reason in progress.refused)
+    assert all(len(progress.refused) == 3 for progress in told[:-1])
 
 
 def test_a_trained_model_goes_on(client):

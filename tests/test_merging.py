@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 import kernelstream
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, ModelFileError
 from kernelstream.learners import BOGD, FOGD, KRLS, NOGD, LinearPA, NewtonMixture, Projectron, registered
-from kernelstream.merging import add, combine, delta
+from kernelstream.merging import add, combine, delta, digest, in_epochs
 from kernelstream.persistence import pack, unpack
 
 RNG = np.random.default_rng(5)
@@ -18,7 +18,7 @@ FIRST = 300
 
 #: Learners with the rows that their base needs before it can be branched.
 LEARNERS = {
-    "krls": KRLS(nu=0.05, kernel=Gaussian(gamma=0.05)),
+    "krls": KRLS(nu=0.3, kernel=Gaussian(gamma=0.05)),
     "nogd": NOGD(50, eta=0.1),
     "fogd": FOGD(50, eta=0.1),
     "linear": LinearPA(),
@@ -183,3 +183,90 @@ def test_refusals_name_their_reason():
         with pytest.raises(MergeError, match="cannot be merged: "):
             kernelstream.merge([kernelstream.branch(model)], model)
         assert name
+
+
+def test_epochs_do_refused_tasks_again_and_give_up_with_a_name():
+    start = pack(base_of(LEARNERS["linear"]))
+    other = pack(base_of(LEARNERS["linear"], Y + 1))
+    rows = {f"{i}": part for i, part in enumerate(parts_of(6))}
+    epochs = ["012", "345"]
+
+    def made(base, task):
+        return delta(base, X[rows[task]], Y[rows[task]], task=task)
+
+    plain = in_epochs(start, epochs, lambda base, tasks: [made(base, task) for task in tasks])
+    asked, told = [], []
+
+    def wrong_at_first(base, tasks):
+        """Of the first attempt one delta is damaged, one is of another base, and one does not come."""
+        asked.append("".join(tasks))
+        if asked.count(asked[-1]) == 1:
+            return [made(base, tasks[0])[:-7], made(other, tasks[1])]
+        return [made(base, task) for task in tasks] + [made(base, tasks[0])]
+
+    assert in_epochs(start, epochs, wrong_at_first, progress=told.append, all_rows=len(X) - FIRST) == plain
+    assert asked == ["012", "012", "345", "345"]
+    assert told[-1].rows == len(X) - FIRST
+    assert told[-1].seconds_left == 0
+    assert len(told[0].refused) == 2
+    with pytest.raises(
+        MergeError, match="1 of 3 tasks failed 3 times, the first of them '2': no delta of it came"
+    ):
+        in_epochs(start, epochs, lambda base, tasks: [made(base, t) for t in tasks if t != "2"], retries=2)
+    with pytest.raises(MergeError, match="'9' was not asked for"):
+        in_epochs(start, epochs, lambda base, tasks: [delta(base, X[:5], Y[:5], task="9")], retries=0)
+
+
+def test_a_tree_leaves_out_what_is_refused_and_says_so():
+    base = pack(base_of(LEARNERS["linear"]))
+    a, b = deltas_of(base, 2)
+    some = combine([a, b[:50]], of=digest(base), names=["first", "second"])
+    assert add(base, [some]) == add(base, [a])
+    nothing = combine([b"?"], of=digest(base))
+    assert add(base, [combine([some, nothing], of=digest(base))]) == add(base, [a])
+    told = []
+    answers = iter([combine([some, nothing], of=digest(base)), combine([a, b], of=digest(base))])
+    whole = in_epochs(base, [{"part 0": 1, "part 1": 1}], lambda *_: [next(answers)], progress=told.append)
+    assert whole == add(base, [a, b])
+    assert [reason.partition(":")[0] for reason in told[0].refused] == ["second", "not a delta"]
+
+
+def test_categories_that_parts_meet_get_features_in_the_next_epoch():
+    colours = np.array(["red", "blue", "green", "black"])
+    codes = np.concatenate([np.arange(300) % 2, np.arange(900) % 4])
+    y = np.where(codes == 3, 5.0, codes) + 0.0
+    table = {"colour": colours[codes], "size": np.where(np.arange(1200) % 7, 1.0, np.nan)}
+    parts = {f"{i}": slice(300 + 100 * i, 400 + 100 * i) for i in range(9)}
+    base = KernelRegressor(LinearPA(), columns="auto").partial_fit(
+        {name: column[:300] for name, column in table.items()}, y[:300]
+    )
+
+    def learn(base, tasks):
+        return [
+            delta(base, {n: c[parts[task]] for n, c in table.items()}, y[parts[task]], task=task)
+            for task in tasks
+        ]
+
+    epochs = [["0", "1", "2"], ["3", "4", "5"], ["6", "7", "8"]]
+    told = []
+    model = unpack(kernelstream.merging.in_epochs(pack(base), epochs, learn, progress=told.append))[0]
+    names = model.encoder_.get_feature_names_out().tolist()
+    assert sorted(names) == sorted([*base.encoder_.get_feature_names_out(), "colour=green", "colour=black"])
+    assert told[-1].rows == 900
+    few = {"colour": colours, "size": np.ones(4)}
+    np.testing.assert_allclose(model.predict(few), [0, 1, 2, 5], atol=0.5)
+    assert kernelstream.merging.in_epochs(pack(base), epochs, learn) == pack(model)
+
+
+def test_classes_are_admitted_between_epochs():
+    base = pack(KernelClassifier(LinearPA()).partial_fit(X[:300], np.where(Y[:300] > 0, "b", "d")))
+    wider = kernelstream.merging.admit(base, ["a", "b"])
+    model = unpack(wider)[0]
+    assert model.classes_.tolist() == ["a", "b", "d"]
+    assert set(model.predict(X)) == {"b", "d"}  # as before: nothing is known of the new class
+    assert kernelstream.merging.admit(wider, ["d"]) == wider
+    after = unpack(add(wider, [delta(wider, X[:9], ["a", "b", "d"] * 3, task="one")]))[0]
+    assert after.classes_.tolist() == ["a", "b", "d"]
+    told = pack(KernelClassifier(LinearPA()).partial_fit(X[:9], [1, 2, 1] * 3, classes=[1, 2]))
+    with pytest.raises(MergeError, match="is not among the classes"):
+        kernelstream.merging.admit(told, [3])

@@ -10,28 +10,19 @@ Needs ``pip install "kernelstream[dask]"``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from kernelstream import merging
-from kernelstream.errors import MergeError
 from kernelstream.estimators import KernelClassifier
+from kernelstream.merging import Progress
 from kernelstream.persistence import Model, pack, unpack
 from kernelstream.validate import check_integer
 
 __all__ = ["Progress", "fit", "predict"]
-
-
-class Progress(NamedTuple):
-    """How far ``fit`` is: after each epoch."""
-
-    rows: int
-    all_rows: int
-    merges: int
-    delta_bytes: int
 
 
 class _Part(NamedTuple):
@@ -40,6 +31,14 @@ class _Part(NamedTuple):
     chunk: int
     start: int
     stop: int
+
+    @property
+    def task(self) -> str:
+        return f"rows {self.start} to {self.stop} of chunk {self.chunk}"
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
 
 
 def fit(
@@ -91,21 +90,36 @@ def fit(
     given = (classes is not None, "classes_" in model.__dict__, not isinstance(model, KernelClassifier))
     lengths, found = table.survey(labels=not any(given))
     base, left = _first(model, table, lengths, found if classes is None else classes, first_rows)
-    done, merges, all_rows = sum(lengths) - sum(p.stop - p.start for p in left), 0, sum(lengths)
-    for epoch in _epochs(left, rows_per_part, parts):
+    at_work: dict[str, _Part] = {}
+    deltas: dict[str, Any] = {}
+
+    def epochs() -> Iterator[dict[str, int]]:
+        for epoch in _epochs(left, rows_per_part, parts):
+            table.forget(before=epoch[0].chunk)
+            deltas.clear()
+            at_work.clear()
+            at_work.update({part.task: part for part in epoch})
+            yield {part.task: part.rows for part in epoch}
+
+    def learn(base: bytes, tasks: list[str]) -> list[bytes]:
+        """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
         scattered = client.scatter(base, broadcast=True, hash=False)
-        deltas = [
-            client.submit(
-                _learn, scattered, *table.chunk(part.chunk), part, retries, retries=retries, pure=False
-            )
-            for part in epoch
-        ]
-        combined = client.gather(_tree(client, deltas))
-        base = merging.add(base, [combined])
-        table.forget(before=epoch[-1].chunk)
-        done, merges = done + sum(part.stop - part.start for part in epoch), merges + 1
-        if progress is not None:
-            progress(Progress(done, all_rows, merges, len(combined)))
+        for task in tasks:
+            part = at_work[task]
+            chunk = table.chunk(part.chunk)
+            deltas[task] = client.submit(_learn, scattered, *chunk, part, retries=retries, pure=False)
+        return [client.gather(_tree(client, deltas, merging.digest(base)))]
+
+    base = merging.in_epochs(
+        base,
+        epochs(),
+        learn,
+        retries=retries,
+        all_rows=sum(lengths),
+        rows=sum(lengths) - sum(part.rows for part in left),
+        workers=len(client.scheduler_info(n_workers=-1)["workers"]),
+        progress=progress,
+    )
     return unpack(base)[0]
 
 
@@ -223,26 +237,21 @@ def _epochs(left: Sequence[_Part], rows_per_part: int, parts: int) -> Iterator[l
         yield epoch
 
 
-def _learn(base: bytes, X: Any, y: Any, part: _Part, retries: int) -> bytes:
-    """The delta of a part, looked at before it leaves: one that is damaged is made again."""
-    task = f"rows {part.start} to {part.stop} of chunk {part.chunk}"
-    for attempt in range(retries + 1):
-        data = merging.delta(
-            base, _rows(X, part.start, part.stop), _rows(y, part.start, part.stop), task=task
-        )
-        try:
-            return merging.combine([data])
-        except MergeError:
-            if attempt == retries:
-                raise
-    raise AssertionError
+def _learn(base: bytes, X: Any, y: Any, part: _Part) -> bytes:
+    """The delta of a part."""
+    return merging.delta(
+        base, _rows(X, part.start, part.stop), _rows(y, part.start, part.stop), task=part.task
+    )
 
 
-def _tree(client: Any, deltas: list[Any]) -> Any:
-    """One delta of all, two at a time."""
-    while len(deltas) > 1:
-        pairs = [deltas[i : i + 2] for i in range(0, len(deltas), 2)]
-        deltas = [
-            client.submit(merging.combine, pair, pure=False) if len(pair) > 1 else pair[0] for pair in pairs
+def _tree(client: Any, deltas: Mapping[str, Any], of: str) -> Any:
+    """One delta of all that are good, two at a time."""
+    names, level = list(deltas), list(deltas.values())
+    while len(level) > 1 or names:
+        pairs = range(0, len(level), 2)
+        level = [
+            client.submit(merging.combine, level[i : i + 2], of=of, names=names[i : i + 2], pure=False)
+            for i in pairs
         ]
-    return deltas[0]
+        names = []  # of deltas already put together
+    return level[0]

@@ -7,28 +7,57 @@ all rows; a learner without one is refused with its `merge_refusal`.
 
 `delta`, `combine` and `add` are functions of bytes, so that any scheduler can carry them: a delta is in the container of a model
 file, knows its base, and has the names of its *tasks*. A task done twice gives the same bytes, and counts once.
+
+`in_epochs` is what every engine does with them: in each *epoch* all tasks go on from the same base, deltas that are damaged or of
+another base are refused and their tasks done again, and the sum is the base of the next epoch.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.errors import MergeError, ModelFileError
 from kernelstream.estimators import KernelClassifier, started_copy
+from kernelstream.labels import add_class, with_label
 from kernelstream.learners.delta import together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
+from kernelstream.tabular import is_features
 
-__all__ = ["add", "branch", "combine", "delta", "merge"]
+__all__ = ["Progress", "add", "admit", "branch", "combine", "delta", "digest", "in_epochs", "merge"]
 
 Arrays = dict[str, NDArray[Any]]
 
 _SCALER = "sum/scaler."
+
+
+class Progress(NamedTuple):
+    """How far a model that is learnt in parts is: after each epoch.
+
+    >>> Progress(rows=500, all_rows=2000, merges=1, delta_bytes=9000, seconds=4.0, workers=2).seconds_left
+    12.0
+    """
+
+    rows: int
+    all_rows: int | None  # None where nobody knows
+    merges: int
+    delta_bytes: int  # of this epoch, as they came
+    seconds: float  # since the first epoch began
+    workers: int | None = None
+    refused: tuple[str, ...] = ()  # what was wrong with deltas of this epoch that were done again
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the rate so far."""
+        if self.all_rows is None or not self.rows:
+            return None
+        return self.seconds * (self.all_rows - self.rows) / self.rows
 
 
 def branch(model: Model) -> Model:
@@ -88,16 +117,45 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
     before, _ = unpack(base, "the base")
     model = branch(before)
     n = np.shape(y)[0]
+    news: list[Any] = []
+    if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
+        encoder, features = model.encoder_.learnt(X)
+        X, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
+        model.set_columns(None)  # features of their own get what is new when it is told to the base
     if n:
         model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     arrays = _delta_of(before, model, n, task)
-    return container({"kind": "delta", "base": _digest(base), "tasks": [task]}, arrays)
+    return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
 
-def combine(deltas: Iterable[bytes]) -> bytes:
-    """One delta out of several of the same base: what ``add`` would do at last may be done before, in a tree."""
-    record, arrays = _together(deltas)
-    return container(record, arrays)
+def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[str] = ()) -> bytes:
+    """One delta out of several of the same base: what ``add`` would do at last may be done before, in a tree.
+
+    With ``of``, the `digest` of the base, deltas that are damaged or of another base are left out instead of raising. The result
+    says so, by the ``names`` of the deltas, and ``in_epochs`` does their tasks again.
+    """
+    if of is None:
+        record, arrays = _together(deltas)
+        return container(record, arrays)
+    good, refused = [], []
+    for number, data in enumerate(deltas):
+        try:
+            record, _ = _opened(data)
+            _check_base(record, of)
+        except MergeError as error:
+            refused.append(f"{names[number]}: {error}" if names else str(error))
+            continue
+        refused += record.get("refused", [])
+        good += [data] * bool(record["tasks"])
+    record, arrays = (
+        _together(good)
+        if good
+        else (
+            {"kind": "delta", "base": of, "tasks": [], "news": []},
+            {},
+        )
+    )
+    return container(record | {"refused": refused}, arrays)
 
 
 def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
@@ -106,11 +164,115 @@ def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     if not deltas:
         return base
     record, arrays = _together(deltas)
-    if record["base"] != _digest(base):
-        raise MergeError(f"the delta of {_named(record)} is of another base")
+    _check_base(record, digest(base))
     model, note = unpack(base, "the base")
     _add(model, arrays)
+    if record["news"]:
+        model.set_columns(model.encoder_.told(*record["news"]).description)
     return pack(model, note)
+
+
+def admit(base: bytes, labels: ArrayLike) -> bytes:
+    """The base with classes for these labels, so that parts may meet them; the base itself if it knows them all.
+
+    >>> base = pack(KernelClassifier().partial_fit([[0.0], [1.0]] * 10, ["no", "yes"] * 10))
+    >>> unpack(admit(base, ["maybe", "no"]))[0].classes_.tolist()
+    ['maybe', 'no', 'yes']
+    """
+    model, note = unpack(base, "the base")
+    if not isinstance(model, KernelClassifier):
+        return base
+    new = np.setdiff1d(np.asarray(labels), model.classes_)
+    if not len(new):
+        return base
+    if not model._open:
+        raise MergeError(
+            f"the label {new[0]!r} is not among the classes {model.classes_.tolist()} that the model was told to expect"
+        )
+    for label in new:
+        n = len(model.classes_)
+        model.classes_, place = with_label(model.classes_, label)
+        add_class(model.learner_, n, place)
+    return pack(model, note)
+
+
+def in_epochs(
+    base: bytes,
+    epochs: Iterable[Collection[str]],
+    learn: Callable[[bytes, list[str]], Iterable[bytes]],
+    *,
+    retries: int = 3,
+    all_rows: int | None = None,
+    rows: int = 0,
+    workers: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> bytes:
+    """The base of all epochs: in each, tasks go on from the same base, and what they learnt is added to it.
+
+    Args:
+        base: a model as bytes.
+        epochs: for each epoch the names of its tasks.
+        learn: called with the base and names of tasks; gives deltas, in any order, each of one task or of several. A later delta
+            replaces earlier ones of the same tasks.
+        retries: how often tasks are given to ``learn`` again whose delta did not come, or was damaged or of another base.
+        all_rows: how many rows there are in all, if that is known; for ``progress``.
+        rows: those learnt before.
+        workers: how many there are; for ``progress``.
+        progress: called after each epoch.
+
+    >>> from kernelstream import KernelRegressor
+    >>> from kernelstream.learners import LinearPA
+    >>> from kernelstream.persistence import pack, unpack
+    >>> rows = {"a": [[1.0]], "b": [[2.0]], "c": [[3.0]]}
+    >>> base = pack(KernelRegressor(LinearPA()).fit([[1.0]], [1.0]))
+    >>> tell = lambda base, tasks: [delta(base, rows[task], [2.0], task=task) for task in tasks]
+    >>> after = in_epochs(base, [["a", "b"], ["c"]], tell, progress=lambda p: print(p.rows, p.merges))
+    2 1
+    3 2
+    """
+    began, merges = time.monotonic(), 0
+    for epoch in epochs:
+        good, refused = _deltas_of(base, epoch, learn, retries)
+        base, merges = add(base, good), merges + 1
+        if progress is not None:
+            rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
+            size, seconds = sum(map(len, good)), time.monotonic() - began
+            progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused)))
+    return base
+
+
+def _deltas_of(
+    base: bytes, epoch: Collection[str], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
+) -> tuple[list[bytes], list[str]]:
+    """Good deltas of all tasks of an epoch, and what was wrong with the others."""
+    good: dict[tuple[str, ...], bytes] = {}
+    refused: list[str] = []
+    left, of = list(epoch), digest(base)
+    for _ in range(retries + 1):
+        for data in learn(base, left):
+            try:
+                record, _ = _opened(data)
+                _check_base(record, of)
+            except MergeError as error:
+                refused.append(str(error))
+                continue
+            refused += record.get("refused", [])
+            tasks = tuple(record["tasks"])
+            odd = [task for task in tasks if task not in epoch]
+            if odd:
+                refused.append(f"the delta of the task {odd[0]!r} was not asked for")
+            elif tasks:
+                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}} | {
+                    tasks: data
+                }
+        done = {task for tasks in good for task in tasks}
+        left = [task for task in epoch if task not in done]
+        if not left:
+            return list(good.values()), refused
+    why = refused[-1] if refused else "no delta of it came"
+    raise MergeError(
+        f"{len(left)} of {len(epoch)} tasks failed {retries + 1} times, the first of them {left[0]!r}: {why}"
+    )
 
 
 def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
@@ -135,7 +297,8 @@ def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
         arrays = together([arrays for _, arrays in ordered])
     except ValueError as error:
         raise MergeError(str(error)) from None
-    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner)}, arrays
+    news = [some for record, _ in ordered for some in record["news"]]
+    return {"kind": "delta", "base": first["base"], "tasks": sorted(owner), "news": news}, arrays
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -158,11 +321,23 @@ def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
 
 def _named(record: dict[str, Any]) -> str:
     tasks = record["tasks"]
+    if not tasks:
+        return "no task"
     return f"the task {tasks[0]!r}" if len(tasks) == 1 else f"{len(tasks)} tasks, the first {tasks[0]!r}"
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def digest(base: bytes) -> str:
+    """What a delta knows its base by.
+
+    >>> digest(b"a model")
+    'c3a7a23926c6d9a82e821da003ab9a7f'
+    """
+    return hashlib.blake2b(base, digest_size=16).hexdigest()
+
+
+def _check_base(record: dict[str, Any], of: str) -> None:
+    if record["base"] != of:
+        raise MergeError(f"the delta of {_named(record)} is of another base")
 
 
 def _untrained(model: Model) -> Model:

@@ -37,22 +37,25 @@ def write_curve(path: str, results: dict[str, Result], metrics: Sequence[str] = 
         return write_atomically(
             path, (_metric_rows(results, metrics) if metrics else _error_rows(results)).encode()
         )
+    from matplotlib import style
+
+    with style.context("kernelstream.pictures"):
+        write_atomically(path, _picture(results, metrics, path.lower().rpartition(".")[2]))
+
+
+def _picture(results: dict[str, Result], metrics: Sequence[str], kind: str) -> bytes:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5 * max(1, len(metrics))), layout="constrained")
+    figure = Figure(figsize=(8, 4.5 * max(1, len(metrics))))
     panels = figure.subplots(max(1, len(metrics)), squeeze=False)[:, 0]
     for axes, metric in zip(panels, metrics or [""], strict=True):
         (_draw_error if not metric else partial(_draw_metric, metric=metric))(axes, results)
         axes.set(xlabel="rows learnt")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        axes.legend()
     image = io.BytesIO()
-    kind = path.lower().rpartition(".")[2]
-    options = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 120}
-    figure.savefig(image, format=kind, **options)
-    write_atomically(path, image.getvalue())
+    figure.savefig(image, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
+    return image.getvalue()
 
 
 def _error_rows(results: dict[str, Result]) -> str:
@@ -80,7 +83,7 @@ def _metric_rows(results: dict[str, Result], metrics: Sequence[str]) -> str:
 
 def _draw_error(axes: Any, results: dict[str, Result]) -> None:
     for name, result in results.items():
-        axes.plot(*result.curve, label=f"{name}: {error_text(result, result.error)}", linewidth=1.6)
+        axes.plot(*result.curve, label=f"{name}: {error_text(result, result.error)}")
     regression = any(result.task == "regression" for result in results.values())
     axes.set(ylabel="RMSE so far" if regression else "share of mistakes so far", ylim=(0, None))
 

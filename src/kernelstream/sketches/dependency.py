@@ -33,7 +33,8 @@ class ApproximateLinearDependency(DictionarySketch):
         components_, indices_, n_seen_, nbytes_: the dictionary.
 
     This differs from the paper in:
-        1. the cap; 2. a row with ``delta <= 1e-10 k(x, x)`` is never kept;
+        1. the cap;
+        2. a row with ``delta <= 1e-10 k(x, x)`` is never kept;
         3. rows with ``k(x, x) = 0`` are passed over, and the first other row is kept whatever nu, as in the
            paper; a row with a kernel value that is not finite is refused with ``ScoreOverflowError``, and the
            rows before it stay read.

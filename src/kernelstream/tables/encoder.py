@@ -178,6 +178,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 other.features_.columns.kinds = {n: k for n, k in kinds.items() if k != "drop"}  # type: ignore[misc]
         return other, other._encode(X, learn=True)
 
+    def news_of(self, other: Self) -> dict[str, Any]:
+        """What another encoder that went on from this one knows beside it, as JSON can hold it.
+
+        >>> encoder = TableEncoder().fit({"colour": ["red"]})
+        >>> news = encoder.news_of(encoder.learnt({"colour": ["blue"]})[0])
+        >>> encoder.told(news).get_feature_names_out().tolist()
+        ['colour=red', 'colour=blue']
+        """
+        mine, its = self.description, other.description
+        origins = {name: origin for name, origin in its["origins"].items() if name not in mine["origins"]}
+        return {"features": its["features"][len(mine["features"]) :], "origins": origins}
+
+    def told(self, *news: Mapping[str, Any]) -> Self:
+        """Another encoder, which also knows these `news_of` encoders that went on from this one, in this order."""
+        other: Self = copy.copy(self)
+        other.features_ = self.features_.copy()
+        for some in news:
+            other.features_.origins = {**some["origins"], **other.features_.origins}
+            other.features_.meet_keys((str(name), str(key)) for name, key in some["features"])
+        return other
+
     def _options(self) -> TableOptions:
         for name in ("max_categories", "hashed", "text_features", "max_features"):
             value = getattr(self, name)

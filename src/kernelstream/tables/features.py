@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,12 +162,20 @@ class Features:
                 if len(known):
                     self.origins[name] = float(known[0])
         for row, _, name, key in sorted(self._new(values)):
-            if key != _MISSING or name in self.columns.categories:
-                if self._categories.get(name, 0) >= self.max_categories:
-                    key = _OTHER
-            if (name, key) not in self._places:
-                self._check_width(row, name)
-                self._add(name, key)
+            self._meet(row, name, key)
+
+    def meet_keys(self, keys: Iterable[_Key]) -> None:
+        """Add features that rows elsewhere need, as `state` has them."""
+        for name, key in keys:
+            self._meet(0, name, key)
+
+    def _meet(self, row: int, name: str, key: str) -> None:
+        if key != _MISSING or name in self.columns.categories:
+            if self._categories.get(name, 0) >= self.max_categories:
+                key = _OTHER
+        if (name, key) not in self._places:
+            self._check_width(row, name)
+            self._add(name, key)
 
     def needs(self, values: Values) -> bool:
         """Whether these rows would add anything."""

@@ -15,21 +15,6 @@ from kernelstream_reproduce.summary import Chart, Entry, Summary
 __all__ = ["write_pictures"]
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "h"]
-_STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "kernelstream",  # without it, names within the file are drawn at random
-    "font.family": "DejaVu Sans",  # matplotlib brings it along
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-    "font.size": 9.0,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.alpha": 0.35,
-    "legend.frameon": False,
-}
 _VERDICTS = {  # colour and marker
     "reproduced": ("#2f8f70", "o"),
     "reproduced without warm-up": ("#8cc9b5", "s"),
@@ -50,7 +35,7 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("pictures need matplotlib: pip install 'kernelstream[plot]'")
-    import matplotlib as mpl
+    from matplotlib import style
 
     drawn = list(charts(summary))
     names = [slug(chart.id) for _, chart, _ in drawn]
@@ -58,7 +43,7 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
         raise ValueError(f"two pictures would have the name {twice[0]!r}: ids of charts must differ")
     os.makedirs(folder, exist_ok=True)
     written = []
-    with mpl.rc_context(_STYLE):
+    with style.context("kernelstream.pictures"):
         pictures = [
             (name, _chart(chart, styles)) for name, (_, chart, styles) in zip(names, drawn, strict=True)
         ]
@@ -66,7 +51,7 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
         for name, figure in [*pictures, *([("overview", overview)] if overview else [])]:
             for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
                 image = io.BytesIO()
-                figure.savefig(image, format=kind, dpi=160, metadata=metadata)
+                figure.savefig(image, format=kind, metadata=metadata)
                 path = Path(folder, f"{name}.{kind}")
                 write_atomically(path, image.getvalue())
                 written.append(path)
@@ -82,7 +67,7 @@ def _chart(chart: Chart, styles: list[int]) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(7.2, 4.4))
     axes = figure.add_subplot()
     wide = 0.8 / max(1, len(chart.series))
     for k, (series, style) in enumerate(zip(chart.series, styles, strict=True)):
@@ -90,7 +75,7 @@ def _chart(chart: Chart, styles: list[int]) -> Any:
         if chart.kind == "line":
             every = max(1, -(-len(series.x) // 6)) if len(series.x) > 12 else 1
             dash = "-" if style < len(COLOURS) else "--"
-            axes.plot(series.x, series.y, dash, label=series.name, linewidth=1.5, markersize=4.5,
+            axes.plot(series.x, series.y, dash, label=series.name, markersize=4.5,
                       markevery=(2 * k % every, every), **look)  # fmt: skip
             if series.spread:
                 low, high = zip(
@@ -99,7 +84,7 @@ def _chart(chart: Chart, styles: list[int]) -> Any:
                 axes.fill_between(series.x, low, high, color=look["color"], alpha=0.13, linewidth=0)
         elif chart.kind == "scatter":
             axes.errorbar(series.x, series.y, yerr=series.spread, label=series.name, linestyle="", markersize=6,
-                          markeredgecolor="white", markeredgewidth=0.6, **look)  # fmt: skip
+                          **look)  # fmt: skip
         else:
             at = [x + (k + 0.5) * wide - 0.4 for x in series.x]
             axes.bar(at, series.y, wide * 0.94, yerr=series.spread, label=series.name, color=look["color"], capsize=2,
@@ -144,10 +129,10 @@ def _overview(summary: Summary) -> Any:
     tables = [row for row in tables if row[2]]
     if not tables:
         return None
-    figure = Figure(figsize=(8, 1.5 + 0.62 * len(tables)), layout="constrained")
+    figure = Figure(figsize=(8, 1.5 + 0.62 * len(tables)))
     axes = figure.add_subplot()
     axes.axvspan(-3, 3, color="#2f8f70", alpha=0.1, linewidth=0)
-    axes.axvline(0, color="#777777", linewidth=0.8)
+    axes.axvline(0, color="#767b82", linewidth=0.8)
     entries = [entry for _, _, compared in tables for entry in compared]
     for verdict, (colour, marker) in _VERDICTS.items():
         x, y = [], []
@@ -160,7 +145,7 @@ def _overview(summary: Summary) -> Any:
                 if entry.verdict == verdict:  # neighbours in rank stand on different heights
                     x.append(side * max(-1e3, min(1e3, deciding_difference(entry) or 0.0)))
                     y.append(row + 0.6 * ((rank * 0.618034) % 1 - 0.5))
-        axes.scatter(x, y, s=26, color=colour, marker=marker, edgecolor="white", linewidth=0.4, zorder=3,
+        axes.scatter(x, y, s=26, color=colour, marker=marker, linewidth=0, zorder=3,
                      label=f"{verdict} ({_count(entries, verdict)})")  # fmt: skip
     axes.set_xscale("symlog", linthresh=3, linscale=1.2)
     ticks = [tick for tick in (-1000, -300, -100, -30, -10, -3, 0, 3, 10, 30, 100, 300, 1000)

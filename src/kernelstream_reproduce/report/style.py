@@ -11,8 +11,8 @@ from kernelstream_reproduce.summary import Chart, Entry, Summary
 
 __all__ = ["COLOURS", "LIMITS", "charts", "deciding_difference", "difference_class", "styles", "slug"]
 
-COLOURS = ["#0072b2", "#d55e00", "#008a64", "#b5508c", "#a87000", "#2b8fd0", "#333333", "#7d7400"]
-"""Of series: Okabe and Ito's, the light ones darkened until they stand out from white. `page.css` has those of dark mode."""
+COLOURS = ["#0072b2", "#d55e00", "#008a64", "#b5508c", "#a87000", "#2b8fd0", "#767b82", "#7d7400"]
+"""Of series, those of `kernelstream/pictures.mplstyle`. `page.css` has those of dark mode."""
 
 LIMITS = (1, 3, 6, 12)
 """A difference grows in colour where its size in standard errors passes one of these."""
