@@ -551,6 +551,7 @@ template <class T> static void bind_as(nb::module_& m) {
       .def_prop_ro("ordered", [](B& b) { return b.model.ordered != 0; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
+      .def_prop_ro("trees", [](B& b) { return b.model.trees.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)
       .def_static("local_landmark_bytes", &Local::landmark_bytes, "width"_a)
       .def_prop_ro("due",

@@ -54,7 +54,7 @@ from kernelstream.errors import MergeError
 from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
-from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
+from kernelstream.learners.mixture_delta import KEPT, LOCAL, added, delta_between
 from kernelstream.rows import WIDEST_DENSE, as_rows, rows_of_state
 from kernelstream.validate import check_integer
 
@@ -87,8 +87,8 @@ MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
-#: Local experts in model files of format 2.
-FORMAT_2_LOCAL = 3
+#: Local experts in model files of format 2; experts in those of formats 1 to 3, which had no trees, the fifth now.
+FORMAT_2_LOCAL, FORMAT_3_EXPERTS, TREES = 3, 6, 5
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -350,6 +350,13 @@ class NewtonMixture(CoreLearner):
         if "keep/local/key" in delta:
             order = np.argsort(-delta["keep/local/key"], kind="stable")
             self._core.absorb(*(np.ascontiguousarray(delta[f"keep/local/{name}"][order]) for name in LOCAL))
+        if self._core.trees:
+            rows, targets, weights = (delta[f"keep/kept/{name}"] for name in KEPT[:3])
+            self._core.teach_trees(
+                as_rows(np.ascontiguousarray(rows), np.float64),
+                np.ascontiguousarray(targets),
+                np.ascontiguousarray(weights),
+            )
         if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
@@ -520,7 +527,29 @@ class NewtonMixture(CoreLearner):
         self._log.restore(log)
 
     def upgrade_state(self, state: State) -> State:
-        """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        """The state of an older version as one of today."""
+        return self._with_trees(self._with_local(state))
+
+    def _with_trees(self, state: State) -> State:
+        """A state of format 3: the trees have nothing of the shares and of the stacks, and none until the lasting memory begins anew."""
+        n = FORMAT_3_EXPERTS
+        shapes = {"shares": (n + 2,), "stack_weights": (2 * n,), "stack_covariances": (2 * n * n,)}
+        if "shape" not in state or any(name.startswith("trees_") for name in state):
+            return state
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
+            return state
+        fresh = self._empty(state)
+        added = {name: array for name, array in fresh.items() if name.startswith("trees_")}
+        added["shares"] = np.insert(state["shares"], TREES, 0.0)
+        added["stack_weights"] = np.insert(state["stack_weights"].reshape(2, n), TREES, 0.0, axis=1).ravel()
+        covariances = fresh["stack_covariances"].reshape(2, n + 1, n + 1) * np.eye(n + 1)
+        others = np.delete(np.arange(n + 1), TREES)
+        for k, before in enumerate(state["stack_covariances"].reshape(2, n, n)):
+            covariances[k][np.ix_(others, others)] = before
+        return state | added | {"stack_covariances": covariances.ravel()}
+
+    def _with_local(self, state: State) -> State:
+        """A state of format 1, which gets today's names, or of format 2."""
         if "events" not in state:
             state = state | EventLog((), ()).state()
         if "learnt" in state and "ordered" not in state:
@@ -579,11 +608,14 @@ class NewtonMixture(CoreLearner):
 
     def _empty_local(self, state: State) -> State:
         """The arrays of an empty local memory, which an older state lacks."""
-        width, outputs, regression, _ = (int(v) for v in state["shape"])
-        fresh = (
-            NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression)).state()
-        )
+        fresh = self._empty(state)
         return {name: fresh[name] for name in fresh if name.startswith("local_") or name == "kept_residuals"}
+
+    def _empty(self, state: State) -> State:
+        """The state of such a model that has learnt nothing."""
+        width, outputs, regression, _ = (int(v) for v in state["shape"])
+        started = NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression))
+        return started.state()
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""
