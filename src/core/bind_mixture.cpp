@@ -71,8 +71,8 @@ static void add_trees(nb::dict& state, const Trees& trees) {
   Made<float> copy = make<float>({width, size_t(Trees::kEdges)}, &edges);
   std::copy(trees.edges.begin(), trees.edges.end(), edges);
   state["trees_edges"] = nb::cast(copy);
-  Trees::Bin* rows;
-  Made<Trees::Bin> bins = make<Trees::Bin>({n, width}, &rows);
+  int16_t* rows;                               // a model file has no shorter numbers
+  Made<int16_t> bins = make<int16_t>({n, width}, &rows);
   std::copy_n(trees.rows.data(), n * width, rows);
   state["trees_rows"] = nb::cast(bins);
   add_rows(state, "trees_targets", trees.targets, n, 1, 1);
@@ -209,13 +209,14 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
   Trees sizes;                                 // what follows from the counts
   sizes.capacity = trees.capacity;
   sizes.outputs = trees.outputs;
+  sizes.budget = trees.budget;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (all.counts[i].name == "trees_next") sizes.next = counts[i];
     if (all.counts[i].name == "trees_grown") sizes.grown = counts[i];
   }
   size_t n = size_t(sizes.count()), width = size_t(trees.width), outputs = size_t(trees.outputs), grown = size_t(sizes.trees());
   Matrix<float> edges, scores;
-  Matrix<Trees::Bin> rows;
+  Matrix<int16_t> rows;
   Vector<float> targets, weights;
   Matrix<int32_t> splits;
   Matrix<double> values;
@@ -226,10 +227,10 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
   get(given, "trees_scores", scores);
   get(given, "trees_splits", splits);
   get(given, "trees_values", values);
-  require(edges.shape(0) == width && edges.shape(1) == size_t(Trees::kEdges) && rows.shape(0) == n && rows.shape(1) == width &&
-              targets.shape(0) == n && weights.shape(0) == n && scores.shape(0) == n && scores.shape(1) == outputs &&
-              splits.shape(0) == grown * size_t(Trees::kSplits) && splits.shape(1) == 4 && values.shape(0) == grown &&
-              values.shape(1) == size_t(Trees::kLeaves),
+  require(sizes.grown % trees.outputs == 0 && edges.shape(0) == width && edges.shape(1) == size_t(Trees::kEdges) && rows.shape(0) == n &&
+              rows.shape(1) == width && targets.shape(0) == n && weights.shape(0) == n && scores.shape(0) == n &&
+              scores.shape(1) == outputs && splits.shape(0) == grown * size_t(Trees::kSplits) && splits.shape(1) == 4 &&
+              values.shape(0) == grown && values.shape(1) == size_t(Trees::kLeaves),
           "the state's trees have the wrong shape");
   auto finite = [](const auto* a, size_t m) { return std::all_of(a, a + m, [](auto v) { return std::isfinite(v); }); };
   require(finite(edges.data(), width * size_t(Trees::kEdges)) && finite(targets.data(), n) && finite(weights.data(), n) &&
@@ -238,7 +239,7 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
   require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
   require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
           "the state's classes are out of range");
-  require(std::all_of(rows.data(), rows.data() + n * width, [](Trees::Bin v) { return v <= Trees::kEdges; }),
+  require(std::all_of(rows.data(), rows.data() + n * width, [](int16_t v) { return v >= 0 && v <= Trees::kEdges; }),
           "the state's bins are out of range");
   for (size_t t = 0; t < grown; ++t)
     require(trees.fit(splits.data() + t * size_t(Trees::kSplits) * 4), "the state's splits are out of range");

@@ -75,7 +75,7 @@ template <class T> class Mixture {
         wide(set.width > 3 * set.budget),
         memories{{set.width, set.budget}, {set.width, set.budget}},
         window(window_size, set.width, set.outputs),
-        trees(set.width, set.outputs, set.regression, !wide),
+        trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
         labels(classes()),
         aggregate(Expert::count, Expert::window, classes(), set.regression),
         local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
@@ -315,7 +315,7 @@ template <class T> class Mixture {
 
   // The rows kept, as the classes are now: the trees of the old ones are gone, and new ones are paid for by new rows.
   void replant() {
-    trees = Trees(set.width, set.outputs, set.regression, !wide);
+    trees = Trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget);
     if (!trees.capacity) return;
     std::vector<float> all;
     int64_t first = learnt - std::min({learnt, capacity, lasting_age});

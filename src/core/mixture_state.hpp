@@ -301,7 +301,7 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
     to.local.take(from.local, from.local.targets.data(), [&](const float* old, float* mine) { std::copy_n(old, to.set.outputs, mine); });
   else
     to.local.clear();
-  to.trees = Trees(to.set.width, to.set.outputs, to.set.regression, !to.wide);
+  to.trees = Trees(to.set.width, to.set.outputs, to.set.regression, to.wide ? 0 : to.set.budget);
   if (same) to.trees.take(from.trees);
   return same;
 }

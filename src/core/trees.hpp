@@ -2,10 +2,10 @@
 // for it as often as they fall into the same leaves: a kernel of boxes that the data choose, where the other experts have balls.
 //
 // Rows are kept as bins: a feature's bin is how many of its edges, quantiles of the rows that the lasting memory was built from, are
-// below its scaled value. A score is the sum of the trees of an output; the outputs take turns. A new tree takes a Newton step: with
-// the slopes g and curvatures h of the loss at the rows, each leaf has the value kRate sum g / (sum h + kRidge), and the split with the
-// largest gain in (sum g)^2 / (sum h + kRidge) comes next, until there are kLeaves. When there are as many trees as there may be, the
-// oldest leaves before the next is fitted, so the sum follows the rows kept (backfitting).
+// below its scaled value. A score is the sum of the trees of an output; all outputs get a new tree at once. It takes a Newton step:
+// with the slopes g and curvatures h of the loss at the rows, each leaf has the value kRate sum g / (sum h + kRidge), and the split with
+// the largest gain in (sum g)^2 / (sum h + kRidge) comes next, until there are kLeaves. When there are as many trees as there may be, the
+// oldest leave before the next are fitted, so the sum follows the rows kept (backfitting).
 //
 // Sums of slopes and curvatures are sums of integers, exact in any order. A tree is fitted when the rows since the last one have
 // paid for it, kWork additions each: the work per row is bounded and does not depend on chunks. Nothing is random: which rows and
@@ -23,9 +23,9 @@ namespace KS_MODULE {
 class Trees {
  public:
   using Bin = uint8_t;
-  static constexpr int64_t kTrees = 100, kMostTrees = 512;  // of an output, of all outputs
+  static constexpr int64_t kMostTrees = 512;   // of all outputs, if there are several
   static constexpr int64_t kLeaves = 16, kEdges = 254, kSlots = 256;
-  static constexpr int64_t kRows = 8192, kBytes = 1 << 20;  // rows kept at most, and their bins
+  static constexpr int64_t kRows = 40, kBytes = 1 << 20;  // rows kept per landmark, and bytes of their bins at most
   static constexpr int64_t kSampled = 4096, kFeatures = 32;  // rows and features that a tree looks at, at most
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
   static constexpr int64_t kWork = 4000;
@@ -39,7 +39,7 @@ class Trees {
   };
   static constexpr int64_t kSplits = kLeaves - 1;
 
-  int64_t width = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there are no trees
+  int64_t width = 0, outputs = 1, budget = 0, capacity = 0;  // capacity: rows at most, 0 if there are no trees
   bool regression = false;
   int64_t next = 0, grown = 0, credit = 0;     // rows put and trees grown since they began; additions paid for
   std::vector<float> edges;                    // kEdges per feature, rising; those not needed are kNoEdge
@@ -49,9 +49,11 @@ class Trees {
   std::vector<double> values;                  // kLeaves per tree
 
   Trees() = default;
-  Trees(int64_t width_, int64_t outputs_, bool regression_, bool some) : width(width_), outputs(outputs_), regression(regression_) {
-    if (!some || outputs > kMostOutputs || !width) return;
-    capacity = std::min(kRows, kBytes / width);
+  // budget: landmarks, 0 for no trees.
+  Trees(int64_t width_, int64_t outputs_, bool regression_, int64_t budget_)
+      : width(width_), outputs(outputs_), budget(budget_), regression(regression_) {
+    if (!budget || outputs > kMostOutputs || !width) return;
+    capacity = std::min(kRows * budget, kBytes / width);
     edges.assign(size_t(width * kEdges), kNoEdge);
     query_.assign(size_t(width), 0);
     f_.assign(size_t(outputs), 0.0);
@@ -59,11 +61,16 @@ class Trees {
 
   int64_t count() const { return std::min(next, capacity); }
   int64_t trees() const { return std::min(grown, most_trees()); }
-  int64_t most_trees() const { return std::max<int64_t>(1, std::min(kTrees, kMostTrees / outputs)) * outputs; }
+  int64_t most_trees() const {                 // half a budget per output
+    int64_t most = budget / 2;
+    if (outputs > 1) most = std::min(most, kMostTrees / outputs);
+    return std::max<int64_t>(1, most) * outputs;
+  }
 
-  size_t nbytes() const {
-    size_t kept = size_t(allocated(count()));
-    return 4 * edges.size() + kept * size_t(width + 4 * (2 + outputs)) + size_t(trees()) * (kSplits * sizeof(Split) + 8 * kLeaves);
+  size_t nbytes() const {                      // all that there may be is allocated at once
+    return capacity ? 4 * edges.size() + size_t(capacity * (width + 4 * (2 + outputs))) +
+                          size_t(most_trees()) * (kSplits * sizeof(Split) + 8 * kLeaves)
+                    : 0;
   }
 
   // No rows and no trees; edges from n scaled rows.
@@ -126,10 +133,10 @@ class Trees {
     }
   }
 
-  // Additions that a tree takes: its sums, the search for splits, the slopes.
+  // Additions that a tree of each output takes: its sums, the search for splits, the slopes.
   int64_t price() const {
     int64_t n = count(), used = std::min(kFeatures, width);
-    return 3 * std::min(n, kSampled) * used + kLeaves * used * std::min(n, kSlots) / 2 + n * (4 * outputs + 12);
+    return outputs * (3 * std::min(n, kSampled) * used + kLeaves * used * std::min(n, kSlots) / 2 + n * (4 * outputs + 12));
   }
 
   // Keeps what `from`, of fewer features, keeps; a new feature has no edges until the trees begin again.
@@ -149,7 +156,7 @@ class Trees {
   }
 
   void allocate(int64_t n) {
-    size_t kept = size_t(allocated(n));
+    size_t kept = size_t(capacity);
     rows.reserve(kept * size_t(width));
     scores.reserve(kept * size_t(outputs));
     for (auto* a : {&targets, &weights}) {
@@ -158,6 +165,8 @@ class Trees {
     }
     rows.resize(size_t(n * width));
     scores.resize(size_t(n * outputs));
+    splits.reserve(size_t(most_trees() * kSplits));
+    values.reserve(size_t(most_trees() * kLeaves));
   }
 
   // Whether a tree may have such splits: from a state.
@@ -178,12 +187,6 @@ class Trees {
     double gain = 0;
   };
 
-  int64_t allocated(int64_t n) const {
-    int64_t kept = 0;
-    while (kept < n) kept = std::min(std::max<int64_t>(256, 2 * kept), capacity);
-    return kept;
-  }
-
   double value(int64_t t, const Bin* row) const {
     const Split* split = splits.data() + t * kSplits;
     int32_t at = 0;
@@ -197,19 +200,26 @@ class Trees {
     for (int64_t i = 0; i < count(); ++i) scores[size_t(i * outputs + t % outputs)] += float(sign * value(t, rows.data() + i * width));
   }
 
+  // A tree of each output; all see the same slopes, so that the order of the outputs does not matter.
   void grow() {
-    int64_t number = grown, t = number % most_trees();
-    if (number < most_trees()) {
-      splits.resize(splits.size() + kSplits);
-      values.resize(values.size() + kLeaves);
+    int64_t first = grown % most_trees();
+    if (grown < most_trees()) {
+      splits.resize(splits.size() + size_t(outputs * kSplits));
+      values.resize(values.size() + size_t(outputs * kLeaves));
     } else {
-      add(t, -1);
+      for (int64_t c = 0; c < outputs; ++c) add(first + c, -1);
     }
-    ++grown;
-    std::fill_n(splits.begin() + t * kSplits, kSplits, Split());
-    std::fill_n(values.begin() + t * kLeaves, kLeaves, 0.0);
-    choose(uint64_t(number));
-    if (features_.empty() || order_.empty()) return;
+    std::fill_n(splits.begin() + first * kSplits, outputs * kSplits, Split());
+    std::fill_n(values.begin() + first * kLeaves, outputs * kLeaves, 0.0);
+    for (int64_t c = 0; c < outputs; ++c) {
+      choose(uint64_t(grown / outputs));
+      if (!features_.empty()) grow(first + c);
+    }
+    for (int64_t c = 0; c < outputs; ++c) add(first + c, 1);
+    grown += outputs;
+  }
+
+  void grow(int64_t t) {
     measure(t % outputs);
     nodes_.assign(1, {0, int64_t(order_.size()), -1, 0});
     sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
@@ -224,7 +234,6 @@ class Trees {
       int64_t total = total_of(k);
       values[size_t(t * kLeaves) + k] = kRate * slope(total) / (curvature(total) + kRidge);
     }
-    add(t, 1);
   }
 
   // A leaf becomes two: itself and a new one. The sums of the smaller are taken, those of the other are the difference.

@@ -173,7 +173,13 @@ class Aggregate:
     def __init__(
         self, experts: int, regression: bool, local: bool = False, ordered: bool = True, trees: bool = True
     ) -> None:
-        self.E, self.regression, self.local, self.ordered, self.trees = experts, regression, local, ordered, trees
+        self.E, self.regression, self.local, self.ordered, self.trees = (
+            experts,
+            regression,
+            local,
+            ordered,
+            trees,
+        )
         self.start_shares = np.ones(experts + 2)
         late = np.ones(experts)  # of an even share
         late[1 if local else experts - 1 :] = 0.3 if local else self.LABELS_SHARE
@@ -326,19 +332,22 @@ class Labels:
 class Trees:
     """Regression trees, each fitted to what the others leave; rows as bins, sums of slopes as integers."""
 
-    LEAVES, EDGES, ROWS, SAMPLED, FEATURES, WORK, RATE = 16, 254, 8192, 4096, 32, 4000, 0.15
+    LEAVES, EDGES, SAMPLED, FEATURES, WORK, RATE = 16, 254, 4096, 32, 4000, 0.15
 
-    def __init__(self, width: int, outputs: int, regression: bool) -> None:
+    def __init__(self, width: int, outputs: int, regression: bool, budget: int) -> None:
         self.width, self.outputs, self.regression = width, outputs, regression
-        self.capacity = min(self.ROWS, 2**20 // width)
-        self.most = max(1, min(100, 512 // outputs)) * outputs
+        self.capacity = min(40 * budget, 2**20 // width)
+        self.most = max(1, min(budget // 2, 512 // outputs if outputs > 1 else budget)) * outputs
         self.begin(np.zeros((0, width), np.float32))
 
     def begin(self, Z: Array) -> None:
         """No rows, no trees, other edges."""
         self.next = self.grown = self.credit = 0
+        self.asked, self.answer = (b"", -1, -1), np.zeros(self.outputs)
         self.rows: dict[int, tuple[Array, np.float32, np.float32, Array]] = {}  # by slot
-        self.trees: dict[int, list[tuple[Array, float]]] = {}  # a tree: boxes (lows and highs of the bins) and values
+        self.trees: dict[
+            int, tuple[Array, Array, Array]
+        ] = {}  # a tree: lows and highs of its boxes, in bins, and values
         self.edges = [self.edges_of(column) for column in Z.astype(np.float32).T]
 
     def edges_of(self, column: Array) -> Array:
@@ -356,18 +365,22 @@ class Trees:
         pairs = zip(self.edges, z.astype(np.float32), strict=True)
         return np.array([int(np.sum(edges < v)) for edges, v in pairs])
 
-    def value(self, tree: list[tuple[Array, float]], row: Array) -> float:
-        """That of the box that the row is in."""
-        return next(value for box, value in tree if np.all((row >= box[0]) & (row <= box[1])))
+    def values(self, tree: tuple[Array, Array, Array], rows: Array) -> Array:
+        """Those of the boxes that the rows are in."""
+        lows, highs, values = tree
+        within = np.all((rows[:, None] >= lows) & (rows[:, None] <= highs), axis=2)
+        return values[np.argmax(within, axis=1)]
 
     def score(self, z: Array) -> Array:
         """One per output."""
-        f = np.zeros(self.outputs)
-        if self.edges:
-            row = self.bins(z)
+        asked = (z.tobytes(), self.grown, self.next)
+        if asked != self.asked:  # the same row is asked for several times in a round
+            f = np.zeros(self.outputs)
+            row = self.bins(z)[None] if self.trees else None
             for t in range(len(self.trees)):
-                f[t % self.outputs] += self.value(self.trees[t], row)
-        return f
+                f[t % self.outputs] += self.values(self.trees[t], row)[0]
+            self.asked, self.answer = asked, f
+        return self.answer.copy()
 
     def put(self, z: Array, y: float, weight: float) -> None:
         """Keep a row."""
@@ -383,7 +396,7 @@ class Trees:
         self.credit += rows * self.WORK
         while self.next >= 16:
             n, used = len(self.rows), min(self.FEATURES, self.width)
-            price = (
+            price = self.outputs * (
                 3 * min(n, self.SAMPLED) * used
                 + self.LEAVES * used * min(n, 256) // 2
                 + n * (4 * self.outputs + 12)
@@ -395,8 +408,9 @@ class Trees:
 
     def add(self, t: int, sign: int) -> None:
         """The scores of the rows with a tree more or less."""
-        for row, _, _, scores in self.rows.values():
-            scores[t % self.outputs] += np.float32(sign * self.value(self.trees[t], row))
+        values = sign * self.values(self.trees[t], np.array([row for row, *_ in self.rows.values()]))
+        for (*_, scores), value in zip(self.rows.values(), values, strict=True):
+            scores[t % self.outputs] += np.float32(value)
 
     def step(self, y: float, f: Array, c: int) -> tuple[float, float]:
         """Minus the slope of the loss, and its curvature."""
@@ -407,41 +421,50 @@ class Trees:
         return (y > 0 if self.outputs == 1 else int(y) == c) - p, p * (1 - p)
 
     def grow(self) -> None:
-        """One tree more."""
-        number, t = self.grown, self.grown % self.most
-        self.grown += 1
-        if number >= self.most:
+        """A tree more of each output."""
+        trees = [self.grown % self.most + c for c in range(self.outputs)]
+        for t in trees if self.grown >= self.most else []:
             self.add(t, -1)
-        n, box = len(self.rows), np.array([np.zeros(self.width, int), np.full(self.width, 255)])
+        for t, tree in zip(trees, [self.tree(t, self.grown // self.outputs) for t in trees], strict=True):
+            self.trees[t] = tree
+        for t in trees:
+            self.add(t, 1)
+        self.grown += self.outputs
+
+    def tree(self, t: int, number: int) -> tuple[Array, Array, Array]:
+        """Fitted to what the others leave."""
+        n, low, high = len(self.rows), np.zeros(self.width, int), np.full(self.width, 255)
         some = [i for i in range(n) if n <= self.SAMPLED or mixed(i, number) % n < self.SAMPLED]
         split = [d for d in range(self.width) if len(self.edges[d])]
         used = sorted(sorted(split, key=lambda d: mixed(~d, number))[: self.FEATURES])
-        self.trees[t] = [(box, 0.0)]
-        if not used or not some:
-            return
+        if not used:
+            return low[None], high[None], np.zeros(1)
         steps = [self.step(self.rows[i][1], self.rows[i][3], t % self.outputs) for i in some]
-        both = np.array([[float(self.rows[i][2]) * part for part in pair] for i, pair in zip(some, steps, strict=True)])
+        both = np.array(
+            [[float(self.rows[i][2]) * part for part in pair] for i, pair in zip(some, steps, strict=True)]
+        )
         units = np.maximum(np.abs(both).max(axis=0), 1e-30) / 2**17
         sums = np.floor(both / units + 0.5).astype(int)
         bins = np.array([self.rows[i][0] for i in some])
-        leaves = [(box, np.arange(len(some)))]
+        leaves = [(low, high, np.arange(len(some)))]
+        best = [self.best(sums, bins, used, units)]
         while len(leaves) < self.LEAVES:
-            best = [self.best(sums[rows], bins[rows], used, units) for _, rows in leaves]
             at = int(np.argmax([gain for gain, _, _ in best]))
             gain, d, cut = best[at]
             if not gain > 0:
                 break
-            (low, high), rows = leaves[at]
+            low, high, rows = leaves[at]
             below = bins[rows, d] <= cut
             first, second = high.copy(), low.copy()
             first[d], second[d] = cut, cut + 1
-            leaves[at] = (np.array([low, first]), rows[below])
-            leaves.append((np.array([second, high]), rows[~below]))
-        for k, (where, rows) in enumerate(leaves):
-            g, h = sums[rows].sum(axis=0) * units
-            leaves[k] = (where, self.RATE * g / (h + 1))
-        self.trees[t] = leaves  # type: ignore[assignment]
-        self.add(t, 1)
+            leaves[at] = (low, first, rows[below])
+            leaves.append((second, high, rows[~below]))
+            best.append((0.0, 0, 0))
+            for k in (at, -1):
+                best[k] = self.best(sums[leaves[k][2]], bins[leaves[k][2]], used, units)
+        totals = np.array([sums[rows].sum(axis=0) for _, _, rows in leaves]) * units
+        lows, highs, _ = zip(*leaves, strict=True)
+        return np.array(lows), np.array(highs), self.RATE * totals[:, 0] / (totals[:, 1] + 1)
 
     def best(self, sums: Array, bins: Array, used: list[int], units: Array) -> tuple[float, int, int]:
         """The largest gain, the feature and the cut that have it."""
@@ -450,15 +473,15 @@ class Trees:
         if H < 2:
             return found
         for d in used:
-            for cut in range(len(self.edges[d])):
-                if not (sums[bins[:, d] == cut] != 0).any():
-                    continue
-                g, h = sums[bins[:, d] <= cut].sum(axis=0) * units
-                if h >= 1 and H - h >= 1:
-                    left, right = h + 1, H - h + 1
-                    gain = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before
-                    if gain > found[0] + 1e-9 * before:
-                        found = (gain, d, cut)
+            cuts = np.unique(bins[:, d])
+            cuts = cuts[cuts < len(self.edges[d])]
+            g, h = ((bins[:, d] <= cuts[:, None]).astype(int) @ sums * units).T
+            left, right = h + 1, H - h + 1
+            gains = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before
+            gains[(h < 1) | (H - h < 1)] = 0
+            for cut, gain in zip(cuts.tolist(), gains.tolist(), strict=True):
+                if gain > found[0] + 1e-9 * before:
+                    found = (gain, d, cut)
         return found
 
 
@@ -551,7 +574,7 @@ class NewtonMixture(Learner):
         self.next_rebuild: float = 2
         self.cusum = self.coverage_start = self.coverage = 0.0
         self.events: list[tuple[int, str]] = []
-        self.trees = None if self.wide else Trees(width, outputs, regression)
+        self.trees = None if self.wide else Trees(width, outputs, regression, budget)
         self.aggregate = Aggregate(7, regression, ordered=ordered, trees=not self.wide)
         self.local = Local(width, local_rows) if width <= 3 * budget else None
         self.local_aggregate = Aggregate(5, regression, local=True, ordered=ordered)

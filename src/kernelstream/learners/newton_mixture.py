@@ -10,7 +10,8 @@ Nystrom map whitened, and a linear part.
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
 squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
 ``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
-often a label follows itself, and the classes' recent frequencies, x unseen. In regression all use the squared loss, (1) to
+often a label follows itself, and the classes' recent frequencies, x unseen; (7) *trees*: small regression trees, each fitted
+to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
 (3) differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
 *lasting* one; (3) and (5) the *recent* one.
 
@@ -152,8 +153,8 @@ class NewtonMixture(CoreLearner):
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
     (``budget + C + 1`` when ``D > 3 budget``) about ``4.5 m^2 + 3 budget^2 + 4 budget D`` multiplications and
-    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream; rows of more than ``2**22 / budget``
-    features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
+    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D) + 40 budget (D + 12)`` bytes, whatever the length of the
+    stream; rows of more than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
@@ -234,7 +235,12 @@ class NewtonMixture(CoreLearner):
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
         stored = 6 * width + (0 if width > WIDEST_DENSE else (2 * landmarks + window + kept) * width)
-        return 8 * (numbers + stored + 2 * window**2)
+        trees = (
+            0
+            if wide
+            else min(40 * landmarks, 2**20 // max(1, width)) * (width + 4 * outputs + 8) + 1016 * width
+        )
+        return 8 * (numbers + stored + 2 * window**2) + trees
 
     def _build_core(self, sizes: tuple[int, int, int] | None = None) -> None:
         self._landmarks, window, kept = sizes or self._sizes(self._width)
@@ -531,7 +537,7 @@ class NewtonMixture(CoreLearner):
         return self._with_trees(self._with_local(state))
 
     def _with_trees(self, state: State) -> State:
-        """A state of format 3: the trees have nothing of the shares and of the stacks, and none until the lasting memory begins anew."""
+        """A state of format 3: no trees until the lasting memory is rebuilt, and nothing of the shares and stacks for them."""
         n = FORMAT_3_EXPERTS
         shapes = {"shares": (n + 2,), "stack_weights": (2 * n,), "stack_covariances": (2 * n * n,)}
         if "shape" not in state or any(name.startswith("trees_") for name in state):
