@@ -4,8 +4,8 @@
 // of integers, exact in any order: the nearest rows depend on neither the machine nor the chunks.
 //
 // Cells. Each row lies in one cell, each cell under one landmark, the nearest to its rows. A cell of more than kSplit rows is split in
-// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks, the
-// nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
+// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks (more, while
+// these have fewer than kLeastProbed rows), the nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
 // Were there no free cell when one is needed, a row would lie in none, and would not be found.
 //
 // The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <new>
 #include <vector>
 
 #include "rows.hpp"
@@ -27,31 +29,44 @@
 
 namespace KS_MODULE {
 
+// Memory that begins with a cache line: a row of 64 steps is two lines then, and not three.
+template <class T> struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <class U> LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+  bool operator==(const LineAllocator&) const { return true; }
+  bool operator!=(const LineAllocator&) const { return false; }
+};
+
 class Local {
  public:
   using Step = int16_t;
+  using Steps = std::vector<Step, LineAllocator<Step>>;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
-  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512;
-  static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
-  static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
-  static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
-  static constexpr double kLargest = 1e30;     // of a target, standardised
+  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 256;
+  static constexpr int64_t kExact = 112;  // so many squares of differences below 8 kSteps fit 32 bits
+  static constexpr int64_t kAhead = 24;  // rows fetched ahead
+  static constexpr int64_t kFirstRows = 256;  // allocated at first; then twice as many again and again
+  static constexpr int64_t kCellsPerSplit = 4;  // cells at most, per kSplit rows allocated
+  static constexpr double kLargest = 1e30;  // of a target, standardised
 
   int64_t width = 0, stride = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there is no local memory
-  int64_t count = 0, next = 0;                 // rows kept; rows put since the memory began
-  std::vector<Step> rows;                      // by slot
+  int64_t count = 0, next = 0;  // rows kept; rows put since the memory began
+  Steps rows;  // by slot
   std::vector<float> targets, weights, residuals;
-  std::vector<int32_t> cells;                  // of each slot; -1: none
-  std::vector<int32_t> landmark_of;            // of each cell, -1 if it is free
-  std::vector<double> relevance;               // of each feature, in (0, 1]: what its scaled value is multiplied by
+  std::vector<int32_t> cells;  // of each slot; -1: none
+  std::vector<int32_t> landmark_of;  // of each cell, -1 if it is free
+  std::vector<double> relevance;  // of each feature, in (0, 1]: what its scaled value is multiplied by
 
   struct Near {
     int64_t square;
     int32_t which;
     bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
   };
-  std::vector<Near> near;                      // the neighbours of the query, by slot, the nearest first
-  std::vector<Near> around;                    // and more of them: the rows that the smoother takes
+  std::vector<Near> near;  // the neighbours of the query, by slot, the nearest first
+  std::vector<Near> around;  // and more of them: the rows that the smoother takes
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
@@ -122,10 +137,12 @@ class Local {
     targets[size_t(slot)] = float(std::min(std::max(y, -kLargest), kLargest));
     weights[size_t(slot)] = float(weight);
     std::copy_n(residual, outputs, residuals.data() + slot * outputs);
-    int32_t landmark = order_[0].which, cell = -1;
-    queue_.clear();
-    measure_cells(landmark);
-    cell = queue_.empty() ? open(landmark) : std::min_element(queue_.begin(), queue_.end())->which;
+    int32_t cell = home_;
+    if (cell < 0 || landmark_of[size_t(cell)] < 0) {  // not looked at, or its last row left to make place
+      queue_.clear();
+      measure_cells(order_[0].which);
+      cell = queue_.empty() ? open(order_[0].which) : nearest_cell();
+    }
     if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
     enter(cell, slot);
   }
@@ -147,14 +164,16 @@ class Local {
     for (int64_t i = 0; i < n_; ++i) {
       packed[i] = packed_.data() + i * stride;
       std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
-      to_query[i] = std::sqrt(double(near[size_t(i)].square));
+      to_query[i] = double(near[size_t(i)].square);
     }
+    roots(to_query, 0, kNeighbours);
     for (int64_t i = 0; i < n_; ++i) {
       double* row = K_ + i * kNeighbours;
       measure(packed[i], packed + i + 1, n_ - i - 1, squares);
-      row[i] = 0;
+      std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
       for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
-      for (int64_t j = i / kLine<double> * kLine<double>; j < kNeighbours; ++j) row[j] = std::sqrt(j < i || j >= n_ ? 0.0 : row[j]);
+      std::fill(row + n_, row + kNeighbours, 0.0);
+      roots(row, i, kNeighbours);
     }
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
@@ -171,7 +190,8 @@ class Local {
   // The coefficients of the smoother.
   void smooth() {
     int64_t n = int64_t(around.size());
-    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? std::sqrt(double(around[size_t(i)].square)) : 0;
+    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? double(around[size_t(i)].square) : 0;
+    roots(b_, 0, kAround);
     double median = b_[n / 2] > 0 ? b_[n / 2] : b_[n - 1] > 0 ? b_[n - 1] : 1, total = kNothing;
     matern(b_, 0, kAround, std::sqrt(3.0) / median, b_);
     for (int64_t i = 0; i < n; ++i) total += b_[i] *= weight(around[size_t(i)]);
@@ -299,6 +319,25 @@ class Local {
   // residual(old, new) turns its residuals into ours.
   template <class F> void take(const Local& from, const float* targets_, F residual) {
     clear();
+    if (width == from.width && from.next == from.count && from.count <= capacity) {  // the same rows in the same slots and cells
+      allocate(from.count);
+      count = next = from.count;
+      std::copy(from.rows.begin(), from.rows.end(), rows.begin());
+      std::copy_n(targets_, count, targets.begin());
+      std::copy(from.weights.begin(), from.weights.end(), weights.begin());
+      std::copy(from.cells.begin(), from.cells.end(), cells.begin());
+      for (int64_t i = 0; i < count; ++i) residual(from.residuals.data() + i * from.outputs, residuals.data() + i * outputs);
+      auto copy = [](auto& to, const auto& old) { to.insert(to.end(), old.begin(), old.end()); };  // within what is reserved
+      copy(landmark_of, from.landmark_of);
+      copy(members_, from.members_);
+      copy(size_, from.size_);
+      copy(next_cell_, from.next_cell_);
+      copy(sums_, from.sums_);
+      copy(means_, from.means_);
+      copy(free_, from.free_);
+      first_cell_ = from.first_cell_;
+      return;
+    }
     std::vector<float> mine(size_t(outputs), 0.0f);
     for (int64_t i = std::max<int64_t>(0, from.count - capacity); i < from.count; ++i) {
       size_t slot = size_t((from.next - from.count + i) % from.capacity);
@@ -329,8 +368,8 @@ class Local {
   void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
     int64_t i = 0;
 #if defined(__AVX2__)
-    for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
-      for (int64_t r = i + 8; r < std::min(i + 12, n); ++r)
+    for (; i + 4 <= n; i += 4) {  // four at a time: one sum over the lanes for all
+      for (int64_t r = i + kAhead; r < std::min(i + kAhead + 4, n); ++r)
         for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
       __m256i total = _mm256_setzero_si256();
       for (int64_t d = 0; d < stride; d += kExact) {
@@ -371,7 +410,7 @@ class Local {
     squares_.resize(n);
   }
 
-  // The landmarks nearest to the query, the kProbed first ones in order.
+  // The landmarks nearest to the query, the first `ranked_` ones in order.
   void rank() {
     size_t n = first_cell_.size();
     gather(n);
@@ -379,7 +418,13 @@ class Local {
     for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
     measure(query_.data(), at_.data(), int64_t(n), squares_.data());
     for (size_t j = 0; j < n; ++j) order_[j] = {squares_[j], int32_t(j)};
-    std::partial_sort(order_.begin(), order_.begin() + std::min<int64_t>(kProbed, int64_t(n)), order_.end());
+    ranked_ = std::min<int64_t>(kProbed, int64_t(n));
+    std::partial_sort(order_.begin(), order_.begin() + ranked_, order_.end());
+    home_ = -1;
+  }
+  void rank_more() {
+    std::sort(order_.begin() + ranked_, order_.end());
+    ranked_ = int64_t(order_.size());
   }
 
   // Adds the cells under a landmark to the queue.
@@ -395,29 +440,52 @@ class Local {
 
   void find() {
     queue_.clear();
-    for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j) measure_cells(order_[size_t(j)].which);
-    std::sort(queue_.begin(), queue_.end());
-    auto closer = [&](const Near& a, const Near& b) {  // of rows equally far the younger one
-      return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which);
-    };
+    int64_t reached = 0;
+    for (size_t j = 0; j < order_.size() && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
+      if (int64_t(j) == ranked_) rank_more();
+      size_t from = queue_.size();
+      measure_cells(order_[j].which);
+      for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i].which)];
+      if (!j) home_ = nearest_cell();
+    }
+    auto farther = [](const Near& a, const Near& b) { return b < a; };
+    std::make_heap(queue_.begin(), queue_.end(), farther);
     slots_.clear();
-    for (const Near& cell : queue_) {
-      if (int64_t(slots_.size()) >= kMeasured) break;
-      const int32_t* member = members_.data() + cell.which * (kSplit + 1);
-      slots_.insert(slots_.end(), member, member + size_[size_t(cell.which)]);
+    for (auto end = queue_.end(); end != queue_.begin() && int64_t(slots_.size()) < kMeasured;) {
+      std::pop_heap(queue_.begin(), end, farther);
+      int32_t cell = (--end)->which;
+      const int32_t* member = members_.data() + cell * (kSplit + 1);
+      slots_.insert(slots_.end(), member, member + size_[size_t(cell)]);
     }
     gather(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
     measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
-    around.resize(slots_.size());
-    for (size_t i = 0; i < slots_.size(); ++i) around[i] = {squares_[i], slots_[i]};
-    if (around.size() > size_t(kAround)) {
-      std::nth_element(around.begin(), around.begin() + kAround, around.end(), closer);
-      around.resize(size_t(kAround));
-    }
-    std::sort(around.begin(), around.end(), closer);
+    select();
     near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
   }
+
+  // The kAround nearest of the rows measured, in order; of rows equally far the younger one first. The nearest cells came first, so
+  // most of the later rows are farther than those had by then.
+  void select() {
+    auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which); };
+    auto cut = [&] {
+      std::nth_element(around.begin(), around.begin() + kAround - 1, around.end(), closer);
+      around.resize(size_t(kAround));
+    };
+    int64_t bound = std::numeric_limits<int64_t>::max();
+    around.clear();
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (squares_[i] > bound) continue;
+      around.push_back({squares_[i], slots_[i]});
+      if (around.size() < size_t(2 * kAround)) continue;
+      cut();
+      bound = around.back().square;
+    }
+    if (around.size() > size_t(kAround)) cut();
+    std::sort(around.begin(), around.end(), closer);
+  }
+
+  int32_t nearest_cell() const { return queue_.empty() ? -1 : std::min_element(queue_.begin(), queue_.end())->which; }
 
   // A new cell under a landmark, -1 if there is no free one.
   int32_t open(int32_t landmark) {
@@ -503,6 +571,11 @@ class Local {
     return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
+  // The roots of entries `first` to n, in place; of whole lines.
+  static void roots(double* x, int64_t first, int64_t n) {
+    for (int64_t l = first / kLine<double> * kLine<double>; l < n; ++l) x[l] = std::sqrt(x[l]);
+  }
+
   // (1 + r) e^-r of r = unit times the distances from entry `first` to entry n.
   static void matern(const double* distance, int64_t first, int64_t n, double unit, double* out) {
     for (int64_t l = first / kLine<double> * kLine<double>; l < n; l += kLine<double>) {
@@ -542,15 +615,16 @@ class Local {
   }
 
   std::vector<double> zero_;
-  std::vector<int32_t> members_;               // of each cell: its rows, kSplit + 1 places
-  std::vector<int32_t> size_, next_cell_;      // of each cell: how many rows, the next cell under its landmark
-  std::vector<int32_t> sums_;                  // of each cell
-  std::vector<Step> means_;
-  std::vector<int32_t> first_cell_;            // of each landmark
-  std::vector<int32_t> free_;                  // cells, a heap: the least number is taken first
-  std::vector<Step> landmarks_, query_, packed_;
+  std::vector<int32_t> members_;  // of each cell: its rows, kSplit + 1 places
+  std::vector<int32_t> size_, next_cell_;  // of each cell: how many rows, the next cell under its landmark
+  std::vector<int32_t> sums_;  // of each cell
+  Steps means_;
+  std::vector<int32_t> first_cell_;  // of each landmark
+  std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
+  Steps landmarks_, query_, packed_;
   std::vector<Near> order_, queue_;
-  int64_t n_ = 0, allocated_ = 0;
+  int64_t n_ = 0, allocated_ = 0, ranked_ = 0;  // ranked: how many of order_ are in order
+  int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;

@@ -41,6 +41,7 @@ from kernelstream.labels import (
     add_class,
     codes_of_scores,
     codes_of_targets,
+    is_missing,
     known_codes,
     labels_of_codes,
     link_of,
@@ -216,6 +217,14 @@ class _KernelEstimator(DefaultParts):
         self.widen(encoder.width)
         self.columns, self.encoder_ = "auto", encoder
 
+    def set_quantities(self, quantities: Array | None) -> None:
+        """Say which features are quantities, for ``scale``, where a source made them of columns; before they are learnt.
+
+        Args:
+            quantities: true or false for each feature, `Source.quantities`; None: all of them are.
+        """
+        self._quantities = quantities
+
     def _need_fitted(self) -> None:
         if (
             "learner_" not in self.__dict__
@@ -268,7 +277,10 @@ class _KernelEstimator(DefaultParts):
         """Checked rows as the learner sees them; their scales are learnt."""
         if "scaler_" not in self.__dict__:
             return rows
-        scaled, self.scaler_ = self.scaler_.learn(rows, weights)
+        encoder = self.__dict__.get("encoder_")
+        told = self.__dict__.get("_quantities") if encoder is None else encoder.features_.quantities
+        scaler = self.scaler_ if told is None else self.scaler_.told(told)
+        scaled, self.scaler_ = scaler.learn(rows, weights)
         return scaled
 
     def _score(self, X: Any) -> Array:
@@ -742,6 +754,12 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             raise ValueError("requires y to be passed, but the target y is None")
         labels: Array = column_or_1d(y, warn=True)
         self._same_length(rows, labels)
+        if labels.dtype.kind == "O":
+            missing = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
+            if missing:
+                raise ValueError(
+                    f"y has {labels[missing[0]]} at row {missing[0]}: every row needs a label; leave out those without one"
+                )
         if labels.dtype.kind == "f":
             bad = np.flatnonzero(~np.isfinite(labels))
             if len(bad):

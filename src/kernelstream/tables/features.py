@@ -14,14 +14,14 @@ from scipy.sparse import csr_array
 from kernelstream import _text
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import TooWideError
-from kernelstream.tables.kinds import KINDS, TIME_PARTS, Kind, kind_of_word, time_of, time_parts
+from kernelstream.tables.kinds import KINDS, OF_TIMES, READ, TIME_PARTS, Kind, kind_of_word, time_parts
 from kernelstream.tables.options import Chunk, TableOptions
 from kernelstream.tables.values import Coded, Values
 
 VERSION = 2
 """Of the description of columns and features that models keep."""
 
-OF_A_FILE = ("order", "delimiter")
+OF_A_FILE = ("order", "delimiter", "label_commas")
 """What a reader's state has beside its description: what only the file at hand has."""
 
 # The key of a feature within its column: "" for a number, "=red" for the category red, "@elapsed" for a part of a time, and
@@ -51,6 +51,7 @@ class Features:
         self.origins: dict[str, float] = {}  # the first time of a column, in microseconds
         self.truths: set[str] = set()  # names, among those that come and go, whose numbers are true and false
         self.width = 0
+        self._quantities = np.zeros(0, bool)
 
     # ---- what is known ----
 
@@ -102,6 +103,21 @@ class Features:
         else:
             yield f"{name} {key[1:]}" if key.startswith("@") else name + key
 
+    @property
+    def quantities(self) -> NDArray[np.bool_]:
+        """Which features are quantities, of any scale; the others are on a common one: marks, texts, places on a circle."""
+        if len(self._quantities) < self.width:
+            known = len(self._quantities)
+            new = [key for key, place in self._places.items() if place >= known]
+            marks = [np.full(self._size(key), self._is_quantity(name, key), bool) for name, key in new]
+            self._quantities = np.concatenate([self._quantities, *marks])
+        return self._quantities
+
+    def _is_quantity(self, name: str, key: str) -> bool:
+        if key == _HASHED:
+            return self.columns.open  # numbers are among them
+        return key == "@elapsed" or (not key and self.columns.kinds.get(name) != "boolean")
+
     def begin(self) -> None:
         """The features that the columns of a table have before any row."""
         if self._places or self.columns.open:
@@ -128,11 +144,13 @@ class Features:
         place = self._places.get((name, key))
         if place is None:
             place = self._places[name, key] = self.width
-            size = self.hashed or 0 if key == _HASHED else self.text_features if key == _TEXT else 1
-            self.width += size
+            self.width += self._size(key)
             if key.startswith("=") or key == _MISSING:
                 self._categories[name] = self._categories.get(name, 0) + 1
         return place
+
+    def _size(self, key: str) -> int:
+        return self.hashed or 0 if key == _HASHED else self.text_features if key == _TEXT else 1
 
     def _check_width(self, row: int, name: str, more: int = 1) -> None:
         own = self.width - (self.hashed or 0)
@@ -194,7 +212,8 @@ class Features:
                 if (names[place], _MISSING) not in self._places:
                     new.append((int(np.argmax(matrix[:, place])), first + place, names[place], _MISSING))
 
-        missing(0, columns.numbers, np.isnan(values.numbers))
+        if _has_missing(values.numbers):
+            missing(0, columns.numbers, np.isnan(values.numbers))
         first = len(columns.numbers)
         if self.hashed is None:
             places = zip(columns.categories, values.categories, strict=True)
@@ -226,8 +245,9 @@ class Features:
         n = len(values.numbers)
         if columns.open:
             return Chunk(self.encode_rows(n, *_entries(values, columns)), labels)
-        missing = np.isnan(values.numbers)
-        numbers = np.where(missing, 0.0, values.numbers) if missing.any() else values.numbers
+        numbers, gaps = values.numbers, _has_missing(values.numbers)
+        missing = np.isnan(numbers) if gaps else np.zeros((0, numbers.shape[1]), bool)
+        numbers = np.where(missing, 0.0, numbers) if gaps else numbers
         marks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # rows and features that are 1
 
         def mark(name: str, rows: NDArray[np.int64]) -> None:
@@ -336,7 +356,7 @@ class Features:
             number: Kind = "boolean" if name in self.truths else "number"
             kinds[name] = number if word is None else kind_of_word(word)
         kind = kinds[name]
-        if kind == "time" and word is not None and not math.isnan(moment := time_of(word)):
+        if kind in OF_TIMES and word is not None and not math.isnan(moment := READ[kind][0](word)):
             if (name, "@elapsed") not in self._places:
                 self._check_width(row, name, len(TIME_PARTS))
                 self.origins[name] = moment
@@ -377,8 +397,8 @@ class Features:
                 places[code] = self._places["", _HASHED] + _hash(name, key) % self.hashed
                 continue
             kind = self.columns.kinds.get(name)
-            if kind == "time" and word is not None and (name, "@elapsed") in self._places:
-                moment = time_of(word)
+            if kind in OF_TIMES and word is not None and (name, "@elapsed") in self._places:
+                moment = READ[kind][0](word)
                 if not math.isnan(moment):
                     first = self._places[name, "@elapsed"]
                     parts = time_parts(np.array([moment]), self.origins.get(name))[0]
@@ -423,6 +443,12 @@ class Features:
         if not self._options.frozen:
             self.meet_rows(rows, codes, entries, values)
         return self.encode_rows(n, rows, codes, entries, values)
+
+
+def _has_missing(numbers: NDArray[np.float64]) -> bool:
+    """Whether any is NaN: then so is the sum (which may be for other reasons, at little cost)."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(numbers.sum())) and bool(np.isnan(numbers).any())
 
 
 def _csr(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
