@@ -154,7 +154,8 @@ class NewtonMixture(CoreLearner):
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
     (``budget + C + 1`` when ``D > 3 budget``) about ``4.5 m^2 + 3 budget^2 + 4 budget D`` multiplications and
     ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D) + 40 budget (D + 12)`` bytes, whatever the length of the
-    stream; rows of more than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
+    stream; rows of more than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD`
+    where a microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
