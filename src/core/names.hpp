@@ -35,7 +35,8 @@ struct Reason {
 constexpr const char* kReasons[] = {"first_rows", "more_rows", "beaten", "uncovered"};
 
 // Whatever the aggregation takes a mean of: the experts and the stacked forecasts.
-constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear", "window", "trees", "labels", "stack", "forgetting_stack"};
+constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear",          "window",
+                                       "trees",   "labels",        "stack",  "forgetting_stack"};
 constexpr const char* kMemories[] = {"lasting", "recent"};
 
 template <size_t N> int number_of(const char* const (&names)[N], const std::string& name) {
