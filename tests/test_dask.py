@@ -1,5 +1,8 @@
 """Tables on Dask: the same model whatever the workers do."""
 
+import os
+from concurrent.futures import CancelledError
+
 import numpy as np
 import pytest
 
@@ -7,12 +10,15 @@ import kernelstream
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, merging
 from kernelstream.learners import KRLS, NewtonMixture
 from kernelstream.persistence import pack
+from kernelstream.runner import Run
+from kernelstream.stream import Chunk, read
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
-from kernelstream.dask import Progress, fit, predict  # noqa: E402
+from kernelstream.dask import EpochSource, Progress, Workers, fit, predict  # noqa: E402
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(3000, 4))
@@ -136,3 +142,145 @@ def test_wrong_tables(client):
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             wrong()
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Two worker processes, which may die and are then started again."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def deadly(start, folder):
+    """Rows of a table; the first who asks for some of them dies."""
+    flag = folder / str(start)
+    if start == 1400 and not flag.exists():
+        flag.touch()
+        os._exit(1)
+    return X[start : start + 700]
+
+
+def test_workers_that_die_change_nothing(client, processes, tmp_path):
+    model = KernelRegressor(NewtonMixture(30))
+    right = pack(fit(model, *chunked(), client=client, **SMALL))
+    starts = range(0, len(X), 700)
+    blocks = [dask.delayed(deadly)(start, tmp_path) for start in starts]
+    rows = [da.from_delayed(b, X[s : s + 700].shape, float) for b, s in zip(blocks, starts, strict=True)]
+    features = da.concatenate(rows)
+    assert pack(fit(model, features, chunked()[1], client=processes, **SMALL)) == right
+    assert len(list(tmp_path.iterdir())) == 1  # so many died
+
+
+def test_what_is_lost_with_a_worker_is_done_again(client, monkeypatch):
+    model = KernelRegressor(NewtonMixture(30))
+    right = pack(fit(model, *chunked(), client=client, **SMALL))
+    whole, lost = client.gather, []
+
+    def gather(futures):
+        if (
+            isinstance(futures, list)
+            and getattr(futures[0], "key", "").startswith("combine")
+            and len(lost) < 2
+        ):
+            lost.append(futures)
+            raise distributed.KilledWorker("combine", None, 3) if len(lost) == 1 else CancelledError("lost")
+        return whole(futures)
+
+    monkeypatch.setattr(client, "gather", gather)
+    assert pack(fit(model, *chunked(), client=client, **SMALL)) == right
+    assert len(lost) == 2
+
+
+def as_csv(path, rows, late=True):
+    """A table with a category and, in its last third, a class and a category that were not there before; one bad row."""
+    rng = np.random.default_rng(1)
+    lines = ["a,b,colour,label"]
+    for i in range(rows):
+        a, b = rng.normal(size=2).round(4)
+        new = late and i > rows * 2 // 3 and i % 7 == 0
+        colour = "new" if new else "rg"[int(rng.integers(2))]
+        lines.append(f"{a},{b},{colour},{'late' if new else 'up' if a * b > 0 else 'down'}")
+    lines.insert(rows // 2, "oops")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def learn_file(path, client, tmp_path=None, stop=None, **options):
+    """`kernelstream run --workers 3`, but with the workers of a client; ended after so many chunks, as by Ctrl-C."""
+    seen = []
+
+    def on_chunk(result, source):
+        seen.append(result.rounds)
+        if stop is not None and len(seen) > stop:
+            raise KeyboardInterrupt
+
+    small = {"first_rows": 400, "least": 100, "most": 400}
+    with Workers(3, client=client, **small) as workers:
+        run = Run(
+            KernelClassifier(NewtonMixture(40)),
+            lambda position: workers.chunks(
+                read(path, target="label", on_bad_row="skip", chunk_size=200, resume=position)
+            ),
+            step=workers.step,
+            on_chunk=on_chunk,
+            **options,
+        )
+        return run(), workers
+
+
+def test_a_file_in_parts(client, tmp_path):
+    path = as_csv(tmp_path / "table.csv", 3000)
+    outcome, workers = learn_file(path, client, predictions=str(tmp_path / "out.txt"))
+    assert outcome.result.rounds == 3000
+    assert outcome.bad_rows == 1
+    assert workers.merges > 5
+    assert sorted(outcome.model.classes_) == ["down", "late", "up"]
+    assert outcome.model.n_features_in_ == 5  # a, b, and three colours
+    predicted = (tmp_path / "out.txt").read_text().splitlines()
+    truth = [line.rpartition(",")[2] for line in path.read_text().splitlines()[1:] if line != "oops"]
+    wrong = sum(a != b for a, b in zip(predicted, truth, strict=True))
+    assert wrong == outcome.result.mistakes
+    one = Run(
+        KernelClassifier(NewtonMixture(40)), lambda position: read(path, target="label", on_bad_row="skip")
+    )()
+    assert abs(outcome.result.error - one.result.error) < 0.02
+    metrics = outcome.result.evaluation.metrics.figures()
+    assert metrics["accuracy"] == pytest.approx(1 - outcome.result.error)
+
+
+def test_a_file_in_parts_continues_from_its_checkpoint(client, tmp_path):
+    path = as_csv(tmp_path / "table.csv", 3000)
+    whole, _ = learn_file(path, client, predictions=str(tmp_path / "whole.txt"))
+    kept = {
+        "checkpoint": str(tmp_path / "state"),
+        "every": 1,
+        "predictions": str(tmp_path / "out.txt"),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        learn_file(path, client, stop=4, **kept)
+    again, _ = learn_file(path, client, **kept)
+    assert 0 < again.rows_before < 3000
+    assert pack(again.model) == pack(whole.model)
+    assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "whole.txt").read_bytes()
+
+
+def test_a_source_that_fails_gives_its_rows_first():
+    class Failing:
+        rows = 0
+
+        def __next__(self):
+            self.rows += 10
+            if self.rows > 30:
+                raise OSError("gone")
+            return Chunk(np.ones((10, self.rows // 10)), np.ones(10))
+
+    source = EpochSource(Failing(), lambda rows: 20)
+    assert next(source).X.shape == (20, 2)
+    assert next(source).X.shape == (10, 3)
+    with pytest.raises(OSError, match="gone"):
+        next(source)

@@ -270,3 +270,31 @@ def test_classes_are_admitted_between_epochs():
     told = pack(KernelClassifier(LinearPA()).partial_fit(X[:9], [1, 2, 1] * 3, classes=[1, 2]))
     with pytest.raises(MergeError, match="is not among the classes"):
         kernelstream.merging.admit(told, [3])
+
+
+def test_intervals_of_a_merged_model_cover_as_those_of_one_pass():
+    base = base_of(NewtonMixture(40))
+    merged, _ = unpack(add(pack(base), deltas_of(pack(base), 4)))
+    one = kernelstream.branch(base).partial_fit(X[FIRST:], Y[FIRST:])
+    assert merged._calibration.state()["count"] == one._calibration.state()["count"] == len(X)
+    fresh = np.random.default_rng(7).normal(size=(2000, 6))
+    truth = (
+        np.sin(fresh[:, 0])
+        + 0.5 * fresh[:, 1] * fresh[:, 2]
+        + 0.1 * np.random.default_rng(8).normal(size=2000)
+    )
+    for model in (merged, one):
+        low, high = model.predict_interval(fresh, 0.9).T
+        assert 0.86 < np.mean((low <= truth) & (truth <= high)) < 0.96
+    few = unpack(add(pack(base), [delta(pack(base), X[:10], Y[:10], task="ten")]))[0]._calibration.state()
+    before = base._calibration.state()
+    assert few["count"] == before["count"] + 10
+    assert np.isin(before["scores"], few["scores"]).all()  # the base's own stay as long as there is room
+
+
+def test_counts_of_balanced_classes_are_summed():
+    y = np.where(Y > 0.5, "rare", "usual")
+    base = KernelClassifier(LinearPA(), class_weight="balanced").partial_fit(X[:FIRST], y[:FIRST])
+    merged = unpack(add(pack(base), deltas_of(pack(base), 3, y)))[0]
+    labels, counts = np.unique(y, return_counts=True)
+    assert merged._class_counts == dict(zip(labels.tolist(), counts.tolist(), strict=True))

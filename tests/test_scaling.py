@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import kernelstream
-from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream import KernelClassifier, KernelRegressor, cli
+from kernelstream.kernels import Gaussian
 from kernelstream.learners import BOGD, NOGD
 from kernelstream.rows import as_arrays
 from kernelstream.scaling import Scaler
@@ -38,19 +41,95 @@ def test_dense_rows_are_scaled_by_the_rows_before_and_themselves():
     assert (as_arrays(scaled)[:, 2] == 0).all()
 
 
-def test_csr_rows_keep_their_zeros_and_marks_stay_one():
+def scaled_slowly(X, quantities):
+    """The rule of `kernelstream.scaling` for CSR rows, from its words; `quantities`: 1, 0, or 2 where nobody says."""
+    made = np.zeros(X.shape)
+    for row, column in np.ndindex(*X.shape):
+        x, seen = X[row, column], X[: row + 1, column]
+        values = seen[seen != 0]
+        made[row, column] = x
+        if quantities[column] == 0 or not len(values):
+            continue
+        most, root = 2 * len(values) > len(seen), np.sqrt((values**2).mean())
+        if root <= 1 and not (most and quantities[column] == 1):
+            continue
+        if most and values.std() > 1e-9 * abs(values).max():
+            made[row, column] = (x - seen.mean()) / seen.std()
+        else:
+            made[row, column] = x / root
+    return made
+
+
+@pytest.mark.parametrize("told", [0, 1, 2])
+def test_csr_rows_are_scaled_by_what_they_hold(told):
+    rng = np.random.default_rng(7)
+    X = np.column_stack(
+        [
+            rng.normal(2000, 7, 200),  # a year
+            np.where(
+                rng.random(200) < 0.7, rng.normal(0, 1e-3, 200), 0.0
+            ),  # small numbers that most rows have
+            np.where(rng.random(200) < 0.3, rng.normal(50, 10, 200), 0.0),  # a few rows have it
+            rng.random(200) < 0.8,  # a mark
+            np.where(rng.random(200) < 0.6, 40.0, 0.0),
+            np.where(rng.random(200) < 0.5, rng.normal(3, 1, 200), 0.0),  # now most, now fewer
+        ]
+    )
+    scaler = Scaler.new(csr_array(X))
+    if told != 2:
+        scaler = scaler.told(np.full(X.shape[1], bool(told)))
+    got = as_arrays(scaler.learn(csr_array(X))[0])
+    np.testing.assert_allclose(got.toarray(), scaled_slowly(X, [told] * X.shape[1]), rtol=1e-9, atol=1e-9)
+    assert got.has_sorted_indices
+
+
+def test_marks_stay_one_and_texts_as_they_are():
     marks = csr_array(np.eye(5)[RNG.integers(0, 5, 50)])
     assert (as_arrays(Scaler.new(marks).learn(marks)[0]) - marks).nnz == 0
-    scaled, _ = Scaler.new(SPARSE).learn(SPARSE)
-    dense, given = as_arrays(scaled).toarray(), SPARSE.toarray()
-    assert ((dense == 0) == (given == 0)).all()
-    for row in (0, 10, 299):
-        for column in np.flatnonzero(given[row]):
-            seen = given[: row + 1, column]
-            root = np.sqrt((seen[seen != 0] ** 2).mean())
-            if root < 1 and 2 * (seen != 0).sum() <= row + 1:
-                root = 1.0
-            assert dense[row, column] == pytest.approx(given[row, column] / root, rel=1e-12)
+    texts = ["the film was good", "the film was bad", "the play was long and bad"] * 20
+    people = {"year": [2000.0 + i % 17 for i in range(60)], "about": texts, "sex": ["f", "m", "f"] * 20}
+    model = KernelClassifier(NOGD(budget=30), scale=True, columns={"about": "text"})
+    model.partial_fit(people, [1, 0, 0] * 20)
+    features = model.encoder_.encoded(people)
+    scaled, given = as_arrays(model.scaler_.apply(features)).toarray(), features.toarray()
+    assert (scaled[:, 1:] == given[:, 1:]).all()
+    year = given[:, 0]
+    np.testing.assert_allclose(scaled[:, 0], (year - year.mean()) / year.std(), atol=0.1)
+
+
+def test_the_command_line_scales_as_the_estimator_does(tmp_path):
+    """A source says which features are quantities, as an encoder does."""
+    rows = [
+        {"year": 2000 + i % 17, "about": f"a text of {i % 7} words and more", "y": i % 2} for i in range(80)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    argv = [
+        "run",
+        str(tmp_path / "rows.jsonl"),
+        "--learner",
+        "NOGD",
+        "--quiet",
+        "--save",
+        str(tmp_path / "m"),
+    ]
+    assert cli.main(argv) == 0
+    model = KernelClassifier(NOGD(kernel=Gaussian()), scale=True, columns="auto")
+    model.partial_fit(
+        [{"year": row["year"], "about": row["about"]} for row in rows], [row["y"] for row in rows]
+    )
+    saved = kernelstream.load(tmp_path / "m")
+    for name, array in model.scaler_.arrays.items():
+        assert (saved.scaler_.arrays[name] == array).all()
+    assert set(model.scaler_.arrays["quantities"]) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("X", [TABLE, SPARSE], ids=["dense", "csr"])
+def test_statistics_about_other_values_are_the_same(X):
+    one = Scaler.new(X).learn(X)[1]
+    other = one.about(one.arrays["first"] * 0.5 + 1)
+    np.testing.assert_allclose(
+        as_arrays(other.apply(X)).data, as_arrays(one.apply(X)).data, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("X", [TABLE, TABLE.astype(np.float32), SPARSE], ids=["dense", "float32", "csr"])

@@ -1,5 +1,6 @@
 // The module: rows, kernels, losses and the reasons why a run ends; the families of models bind themselves.
 #include "bind.hpp"
+#include "scaling.hpp"
 
 namespace KS_MODULE {
 
@@ -106,6 +107,23 @@ static Made<double> loss_values(const Loss& loss, Vector<double> f, Vector<doubl
   return made;
 }
 
+// Rows on a common scale, and what is known of the scales after those that count.
+template <class T> static nb::tuple scale_csr(const HeldRows<T>& x, Vector<double> first, Vector<double> sums, Vector<double> squares,
+                                              Vector<double> counts, Vector<double> quantities, double rows, Vector<double> counted) {
+  for (const Vector<double>* array : {&first, &sums, &squares, &counts, &quantities})
+    require(int64_t(array->shape(0)) == x.rows.width, "scales and rows differ in width");
+  require(int64_t(counted.shape(0)) == x.rows.n, "there must be one mark per row");
+  auto held = [](const Vector<double>& from) { return std::vector<double>(from.data(), from.data() + from.shape(0)); };
+  Scales scales{held(first), held(sums), held(squares), held(counts), held(quantities), rows};
+  std::unique_ptr<ScaledRows<T>> made;
+  {
+    nb::gil_scoped_release release;
+    made = std::make_unique<ScaledRows<T>>(x.rows, scales, counted.data());
+  }
+  return nb::make_tuple(copied(made->values), copied(made->indices), copied(made->starts), copied(scales.first), copied(scales.sums),
+                        copied(scales.squares), copied(scales.counts), scales.rows);
+}
+
 // A view of n numbers, read-only, that keeps the rows alive.
 template <class V> static Made<const V> view(nb::handle self, const V* data, std::initializer_list<size_t> shape) {
   return Made<const V>(data, shape.size(), shape.begin(), self);
@@ -144,6 +162,7 @@ template <class T> static void bind_rows(nb::module_& m) {
       .def_prop_ro("width", [](const Held& h) { return h.rows.width; })
       .def_prop_ro("sparse", [](const Held& h) { return h.rows.sparse(); });
 
+  m.def("scale_csr", &scale_csr<T>, "rows"_a, "first"_a, "sums"_a, "squares"_a, "counts"_a, "quantities"_a, "learnt"_a, "counted"_a);
   m.def("kernel_matrix", &kernel_matrix<T>, "x"_a, "y"_a, "kernel"_a, "part"_a = Part::value);
   m.def("kernel_input_gradient", &kernel_input_gradient<T>, "x"_a, "y"_a, "kernel"_a);
   m.def("kernel_diagonal", &kernel_diagonal<T>, "x"_a, "kernel"_a);

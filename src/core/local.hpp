@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "rows.hpp"
@@ -31,8 +32,9 @@ class Local {
  public:
   using Step = int16_t;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
-  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512;
+  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 0;
   static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
+  static constexpr int64_t kAhead = 24;        // rows fetched ahead
   static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
   static constexpr double kLargest = 1e30;     // of a target, standardised
@@ -122,10 +124,12 @@ class Local {
     targets[size_t(slot)] = float(std::min(std::max(y, -kLargest), kLargest));
     weights[size_t(slot)] = float(weight);
     std::copy_n(residual, outputs, residuals.data() + slot * outputs);
-    int32_t landmark = order_[0].which, cell = -1;
-    queue_.clear();
-    measure_cells(landmark);
-    cell = queue_.empty() ? open(landmark) : std::min_element(queue_.begin(), queue_.end())->which;
+    int32_t cell = home_;
+    if (cell < 0 || landmark_of[size_t(cell)] < 0) {  // not looked at, or its last row left to make place
+      queue_.clear();
+      measure_cells(order_[0].which);
+      cell = queue_.empty() ? open(order_[0].which) : nearest_cell();
+    }
     if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
     enter(cell, slot);
   }
@@ -147,14 +151,16 @@ class Local {
     for (int64_t i = 0; i < n_; ++i) {
       packed[i] = packed_.data() + i * stride;
       std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
-      to_query[i] = std::sqrt(double(near[size_t(i)].square));
+      to_query[i] = double(near[size_t(i)].square);
     }
+    roots(to_query, 0, kNeighbours);
     for (int64_t i = 0; i < n_; ++i) {
       double* row = K_ + i * kNeighbours;
       measure(packed[i], packed + i + 1, n_ - i - 1, squares);
-      row[i] = 0;
+      std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
       for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
-      for (int64_t j = i / kLine<double> * kLine<double>; j < kNeighbours; ++j) row[j] = std::sqrt(j < i || j >= n_ ? 0.0 : row[j]);
+      std::fill(row + n_, row + kNeighbours, 0.0);
+      roots(row, i, kNeighbours);
     }
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
@@ -171,7 +177,8 @@ class Local {
   // The coefficients of the smoother.
   void smooth() {
     int64_t n = int64_t(around.size());
-    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? std::sqrt(double(around[size_t(i)].square)) : 0;
+    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? double(around[size_t(i)].square) : 0;
+    roots(b_, 0, kAround);
     double median = b_[n / 2] > 0 ? b_[n / 2] : b_[n - 1] > 0 ? b_[n - 1] : 1, total = kNothing;
     matern(b_, 0, kAround, std::sqrt(3.0) / median, b_);
     for (int64_t i = 0; i < n; ++i) total += b_[i] *= weight(around[size_t(i)]);
@@ -330,7 +337,7 @@ class Local {
     int64_t i = 0;
 #if defined(__AVX2__)
     for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
-      for (int64_t r = i + 8; r < std::min(i + 12, n); ++r)
+      for (int64_t r = i + kAhead; r < std::min(i + kAhead + 4, n); ++r)
         for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
       __m256i total = _mm256_setzero_si256();
       for (int64_t d = 0; d < stride; d += kExact) {
@@ -371,7 +378,7 @@ class Local {
     squares_.resize(n);
   }
 
-  // The landmarks nearest to the query, the kProbed first ones in order.
+  // The landmarks nearest to the query, the first `ranked_` ones in order.
   void rank() {
     size_t n = first_cell_.size();
     gather(n);
@@ -379,7 +386,13 @@ class Local {
     for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
     measure(query_.data(), at_.data(), int64_t(n), squares_.data());
     for (size_t j = 0; j < n; ++j) order_[j] = {squares_[j], int32_t(j)};
-    std::partial_sort(order_.begin(), order_.begin() + std::min<int64_t>(kProbed, int64_t(n)), order_.end());
+    ranked_ = std::min<int64_t>(kProbed, int64_t(n));
+    std::partial_sort(order_.begin(), order_.begin() + ranked_, order_.end());
+    home_ = -1;
+  }
+  void rank_more() {
+    std::sort(order_.begin() + ranked_, order_.end());
+    ranked_ = int64_t(order_.size());
   }
 
   // Adds the cells under a landmark to the queue.
@@ -395,29 +408,52 @@ class Local {
 
   void find() {
     queue_.clear();
-    for (int64_t j = 0; j < std::min<int64_t>(kProbed, int64_t(order_.size())); ++j) measure_cells(order_[size_t(j)].which);
-    std::sort(queue_.begin(), queue_.end());
-    auto closer = [&](const Near& a, const Near& b) {  // of rows equally far the younger one
-      return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which);
-    };
+    int64_t reached = 0;
+    for (size_t j = 0; j < order_.size() && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
+      if (int64_t(j) == ranked_) rank_more();
+      size_t from = queue_.size();
+      measure_cells(order_[j].which);
+      for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i].which)];
+      if (!j) home_ = nearest_cell();
+    }
+    auto farther = [](const Near& a, const Near& b) { return b < a; };
+    std::make_heap(queue_.begin(), queue_.end(), farther);
     slots_.clear();
-    for (const Near& cell : queue_) {
-      if (int64_t(slots_.size()) >= kMeasured) break;
-      const int32_t* member = members_.data() + cell.which * (kSplit + 1);
-      slots_.insert(slots_.end(), member, member + size_[size_t(cell.which)]);
+    for (auto end = queue_.end(); end != queue_.begin() && int64_t(slots_.size()) < kMeasured;) {
+      std::pop_heap(queue_.begin(), end, farther);
+      int32_t cell = (--end)->which;
+      const int32_t* member = members_.data() + cell * (kSplit + 1);
+      slots_.insert(slots_.end(), member, member + size_[size_t(cell)]);
     }
     gather(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
     measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
-    around.resize(slots_.size());
-    for (size_t i = 0; i < slots_.size(); ++i) around[i] = {squares_[i], slots_[i]};
-    if (around.size() > size_t(kAround)) {
-      std::nth_element(around.begin(), around.begin() + kAround, around.end(), closer);
-      around.resize(size_t(kAround));
-    }
-    std::sort(around.begin(), around.end(), closer);
+    select();
     near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
   }
+
+  // The kAround nearest of the rows measured, in order; of rows equally far the younger one first. The nearest cells came first, so
+  // most of the later rows are farther than those had by then.
+  void select() {
+    auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which); };
+    auto cut = [&] {
+      std::nth_element(around.begin(), around.begin() + kAround - 1, around.end(), closer);
+      around.resize(size_t(kAround));
+    };
+    int64_t bound = std::numeric_limits<int64_t>::max();
+    around.clear();
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (squares_[i] > bound) continue;
+      around.push_back({squares_[i], slots_[i]});
+      if (around.size() < size_t(2 * kAround)) continue;
+      cut();
+      bound = around.back().square;
+    }
+    if (around.size() > size_t(kAround)) cut();
+    std::sort(around.begin(), around.end(), closer);
+  }
+
+  int32_t nearest_cell() const { return queue_.empty() ? -1 : std::min_element(queue_.begin(), queue_.end())->which; }
 
   // A new cell under a landmark, -1 if there is no free one.
   int32_t open(int32_t landmark) {
@@ -503,6 +539,11 @@ class Local {
     return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
+  // The roots of entries `first` to n, in place; of whole lines.
+  static void roots(double* x, int64_t first, int64_t n) {
+    for (int64_t l = first / kLine<double> * kLine<double>; l < n; ++l) x[l] = std::sqrt(x[l]);
+  }
+
   // (1 + r) e^-r of r = unit times the distances from entry `first` to entry n.
   static void matern(const double* distance, int64_t first, int64_t n, double unit, double* out) {
     for (int64_t l = first / kLine<double> * kLine<double>; l < n; l += kLine<double>) {
@@ -550,7 +591,8 @@ class Local {
   std::vector<int32_t> free_;                  // cells, a heap: the least number is taken first
   std::vector<Step> landmarks_, query_, packed_;
   std::vector<Near> order_, queue_;
-  int64_t n_ = 0, allocated_ = 0;
+  int64_t n_ = 0, allocated_ = 0, ranked_ = 0;  // ranked: how many of order_ are in order
+  int32_t home_ = -1;                          // the nearest cell under the nearest landmark, if the query was looked at
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;

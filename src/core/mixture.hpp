@@ -189,7 +189,7 @@ template <class T> class Mixture {
     why = Stop::done;
     if (set.regression) scales.resize(size_t(rows.n));
     for (int64_t i = from; i < rows.n;) {
-      int64_t n = std::min(kBlock - newtons[Expert::lasting].pending, rows.n - i);
+      int64_t n = std::min(kBlock - newtons[Expert::lasting].pending % kBlock, rows.n - i);
       measure(rows, i, n, used());
       prepare(n, experts());
       for (int64_t r = 0; r < n; ++r, ++i) {
@@ -283,7 +283,7 @@ template <class T> class Mixture {
     ExpertSet experts{first};
     experts.add(lasting ? ExpertSet{Expert::least_squares, Expert::linear} : ExpertSet{Expert::window});
     for (int64_t i = 0; i < rows.n;) {
-      int64_t n = std::min(kBlock - newtons[first].pending, rows.n - i);
+      int64_t n = std::min(kBlock - newtons[first].pending % kBlock, rows.n - i);
       measure(rows, i, n, {which});
       prepare(n, experts);
       for (int64_t r = 0; r < n; ++r, ++i) {

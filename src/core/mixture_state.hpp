@@ -95,6 +95,7 @@ struct Layout {
 // Shapes follow from width, outputs, budget, size of the window and number of rows kept alone.
 template <class T> Layout layout(Mixture<T>& x) {
   Layout all;
+  if (x.newtons[Expert::lasting].pending == kBlock) x.flush();  // a state has no full block
   size_t width = size_t(x.set.width), outputs = size_t(x.set.outputs), budget = size_t(x.set.budget);
   auto vector = [&](const std::string& name, auto& array, size_t n, StateArray::Role role = StateArray::plain) {
     all.arrays.push_back({name, array.data(), {n}, {}, false, role});

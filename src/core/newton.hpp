@@ -4,13 +4,17 @@
 // W <- sqrt(keep) W), then takes one Newton step: with v = P x, s = x.v and the loss's curvature h and residual g at the score,
 // W += v g / (1 + h s), P -= h / (1 + h s) v v^T. P itself is only rewritten every kBlock rounds; until then the v's of the
 // block are kept aside, and a product P x is that with the stored P, corrected for them. So P is read once for a whole block
-// of rows that are at hand, and the result is the same to the bit when rows come one by one. Only one half of P is computed and the
+// of rows that are at hand: it is rewritten tile by tile while the products with the next block's rows are made, because P is larger
+// than a cache. The result is the same to the bit when rows come one by one. Only one half of P is computed and the
 // other is its mirror image, so P stays symmetric to the bit, however many rounds there are.
 #pragma once
 #include <cmath>
 #include <vector>
 
 #include "panel.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace KS_MODULE {
 
@@ -80,13 +84,24 @@ class Newton {
     for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights.data() + c * m, x, lines());
   }
 
-  // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full.
-  void prepare(const double* x, int64_t n, int64_t stride, double* products) const {
+  // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full. If it is, P is rewritten first.
+  void prepare(const double* x, int64_t n, int64_t stride, double* products) {
     Rows<double> rows;
     rows.n = n;
     rows.width = stride;
     rows.dense = x;
-    covariance.template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
+    bool full = pending == kBlock, fused = full && n >= Panel<double>::kRows;
+    if (fused) {
+      scale_vectors();
+      for (int64_t t = 0; t < used / kLine<double>; ++t) {
+        flush_tile(t);                         // complete now: what is before its diagonal block came from the tiles before
+        covariance.template one_tile<Form::product>(rows, 0, n, t, used, products, m);
+      }
+      finish_flush();
+    } else {
+      if (full) flush();
+      covariance.template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
+    }
   }
 
   // `f`: the score of x; `product`: what `prepare` made of it; y: target, -1 or +1, or the class's number.
@@ -99,6 +114,8 @@ class Newton {
       for (int64_t c = 0; c < outputs; ++c) scale(shrink, weights.data() + c * m, lines());
     }
     double* v = vectors.data() + pending * m;
+    double along[kBlock];                      // what the pending rounds take from P x
+    for (int64_t j = 0; j < pending; ++j) along[j] = -coefficients[size_t(j)] * dot(vectors.data() + j * m, x, lines());
     for (size_t l = 0; l < lines(); ++l) {
       Line<double> p = Line<double>::at(product + l * kLine<double>), d = Line<double>::at(prior.data() + l * kLine<double>);
       Line<double> at = Line<double>::at(x + l * kLine<double>), to = Line<double>::zero();
@@ -106,58 +123,78 @@ class Newton {
       p.apply([&](Vec<double> u) { return u * decay; });
       to.add_product(d, at);
       to.add(p);
+      for (int64_t j = 0; j < pending; ++j)
+        to.add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + l * kLine<double>));
       to.to(v + l * kLine<double>);
-    }
-    for (int64_t j = 0; j < pending; ++j) {
-      const double* u = vectors.data() + j * m;
-      axpy(-coefficients[size_t(j)] * dot(u, x, lines()), u, v, lines());
     }
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
     for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());
-    coefficients[size_t(pending)] = h * damp;
-    if (++pending == kBlock) flush();
+    coefficients[size_t(pending++)] = h * damp;  // a full block is flushed when `prepare` is called next
   }
 
-  // Rewrite P; nothing is pending then. Of each tile of rows the columns from its diagonal block on.
+  // Rewrite P; nothing is pending then.
   void flush() {
-    constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
-    for (int64_t d = 0; d < used; ++d)         // -c v, column by column what one column of P needs
-      for (int64_t j = 0; j < pending; ++j) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
-    for (int64_t t = 0; t < used / L; ++t) {
-      Line<double> lane[kBlock];
-      for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
-      for (int64_t d = t * L; d < used; d += D) {
-        const double* factor = scaled_.data() + d * kBlock;
-        Line<double> acc[D];
-        for (int u = 0; u < D; ++u) {
-          acc[u] = Line<double>::at(covariance.line(t, d + u));
-          if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
-        }
-        for (int64_t j = 0; j < pending; ++j)
-          for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
-        for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
-        if (d >= (t + 1) * L) mirror(acc, covariance.line(d / L, t * L) + d % L);
-      }
-      double* block = covariance.line(t, t * L);
-      for (int i = 0; i < L; ++i)
-        for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
-    }
-    if (decay < 1)
-      for (int64_t i = 0; i < used; ++i) covariance.at(i, i) += (1 - decay) * prior[size_t(i)];
-    pending = 0;
-    decay = 1;
+    scale_vectors();
+    for (int64_t t = 0; t < used / kLine<double>; ++t) flush_tile(t);
+    finish_flush();
   }
 
  private:
   size_t lines() const { return size_t(used / kLine<double>); }
 
+  // -c v, column by column what one column of P needs.
+  void scale_vectors() {
+    for (int64_t j = 0; j < pending; ++j)
+      for (int64_t d = 0; d < used; ++d) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
+  }
+
+  // Of a tile of rows the columns from its diagonal block on, and their mirror image.
+  void flush_tile(int64_t t) {
+    constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
+    Line<double> lane[kBlock];
+    for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
+    for (int64_t d = t * L; d < used; d += D) {
+      const double* factor = scaled_.data() + d * kBlock;
+      Line<double> acc[D];
+      for (int u = 0; u < D; ++u) {
+        acc[u] = Line<double>::at(covariance.line(t, d + u));
+        if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
+      }
+      for (int64_t j = 0; j < pending; ++j)
+        for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
+      for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
+      if (d >= (t + 1) * L) mirror(covariance.line(t, d), covariance.line(d / L, t * L) + d % L);
+    }
+    double* block = covariance.line(t, t * L);
+    for (int i = 0; i < L; ++i)
+      for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
+    if (decay < 1)
+      for (int i = 0; i < L; ++i) block[i * L + i] += (1 - decay) * prior[size_t(t * L + i)];
+  }
+
+  void finish_flush() {
+    pending = 0;
+    decay = 1;
+  }
+
   // Four columns of a tile of P, written as four rows: to[i L + u] is entry i of column u.
-  static void mirror(const Line<double> (&column)[4], double* to) {
-    double block[4][kLine<double>];
-    for (int u = 0; u < 4; ++u) column[u].to(block[u]);
-    for (int i = 0; i < kLine<double>; ++i)
-      for (int u = 0; u < 4; ++u) to[i * kLine<double> + u] = block[u][i];
+  static void mirror(const double* column, double* to) {
+    constexpr int L = kLine<double>;
+#if defined(__AVX2__)
+    for (int i = 0; i < L; i += 4) {
+      __m256d a = _mm256_loadu_pd(column + i), b = _mm256_loadu_pd(column + L + i), c = _mm256_loadu_pd(column + 2 * L + i),
+              d = _mm256_loadu_pd(column + 3 * L + i);
+      __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d), AB = _mm256_unpackhi_pd(a, b), CD = _mm256_unpackhi_pd(c, d);
+      _mm256_storeu_pd(to + i * L, _mm256_permute2f128_pd(ab, cd, 0x20));
+      _mm256_storeu_pd(to + (i + 1) * L, _mm256_permute2f128_pd(AB, CD, 0x20));
+      _mm256_storeu_pd(to + (i + 2) * L, _mm256_permute2f128_pd(ab, cd, 0x31));
+      _mm256_storeu_pd(to + (i + 3) * L, _mm256_permute2f128_pd(AB, CD, 0x31));
+    }
+#else
+    for (int i = 0; i < L; ++i)
+      for (int u = 0; u < 4; ++u) to[i * L + u] = column[u * L + i];
+#endif
   }
 
   // The step's residuals, into gradient_, and the curvature that goes with them.

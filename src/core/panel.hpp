@@ -96,6 +96,14 @@ template <class T> class Panel {
     }
   }
 
+  // The same for one tile and its first `columns` columns; best for at least kRows rows.
+  static constexpr int kRows = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 5 : 2;
+  template <Form F> void one_tile(const Rows<T>& rows, int64_t i, int64_t n, int64_t tile, int64_t columns, T* out, int64_t stride) const {
+    int64_t r = 0;
+    for (; r + kRows <= n; r += kRows) micro<F, kRows, 1>(rows, i + r, tile, columns, out + r * stride, stride);
+    for (; r < n; ++r) micro<F, 1, 1>(rows, i + r, tile, columns, out + r * stride, stride);
+  }
+
   // Product, minimum, or sum of (distance - |p|), all of which are 0 where x is, over the stored entries of sparse row i.
   template <Form F> void sparse(const Rows<T>& rows, int64_t i, int64_t tiles, T* out) const {
     constexpr int single = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;

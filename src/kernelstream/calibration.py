@@ -102,6 +102,30 @@ class Calibration:
             "count": np.array([self._count], np.int64),
         }
 
+    # ---- merging: see `learners/delta.py` for the names ----
+
+    def delta_since(self, base: Calibration, rows: int, keys: Array) -> dict[str, Array]:
+        """What was learnt since a base: its last scores, of which a random sample stays, and its levels, of which the mean."""
+        new = self._count - base._count
+        slots = np.arange(self._count - min(new, WINDOW), self._count) % WINDOW
+        return {
+            "sum/count": np.array([float(new)]),
+            "sum/levels": rows * self._levels,
+            "keep/scores/limit": np.array([float(WINDOW)]),
+            "keep/scores/key": keys[: len(slots)],
+            "keep/scores/score": self._scores[slots],
+        }
+
+    def with_delta(self, delta: dict[str, Array]) -> Calibration:
+        """With what parts have learnt: their scores, then the newest of its own as far as there is room."""
+        count, new = self._count + int(delta["sum/count"][0]), delta["keep/scores/score"]
+        old = np.arange(max(0, self._count - (WINDOW - len(new))), self._count) % WINDOW
+        scores = np.concatenate([self._scores[old], new])
+        ring = np.zeros(min(count, WINDOW))
+        ring[np.arange(count - len(scores), count) % WINDOW] = scores
+        levels = np.clip(delta["sum/levels"] / max(1.0, float(delta["sum/rows"][0])), 0.0, 1.0)
+        return Calibration.restore({"scores": ring, "levels": levels, "count": np.array([count], np.int64)})
+
     @classmethod
     def restore(cls, state: dict[str, Array]) -> Self:
         """What ``state`` gave.

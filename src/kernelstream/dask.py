@@ -4,25 +4,40 @@
 parts of ``rows_per_part`` rows go on from the same base at once, and their deltas are added to it (`kernelstream.merging`). The
 result depends on the table, its chunks and these numbers, not on how many workers there are or how often a task is repeated.
 
+``Workers`` are those of one machine, for `kernelstream run --workers N`: this process reads the source, they learn.
+
 Needs ``pip install "kernelstream[dask]"``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import vstack
 from sklearn.base import clone
 
 from kernelstream import merging
 from kernelstream.estimators import KernelClassifier
+from kernelstream.evaluate import Forecasts, Result, forecast_then_learn
 from kernelstream.merging import Progress
 from kernelstream.persistence import Model, pack, unpack
+from kernelstream.rows import fitted_width
+from kernelstream.stream import Chunk, Source
 from kernelstream.validate import check_integer
 
-__all__ = ["Progress", "fit", "predict"]
+__all__ = ["Progress", "Workers", "fit", "predict"]
+
+#: Rows that are learnt one after the other before parts go on from them.
+FIRST_ROWS = 2000
 
 
 class _Part(NamedTuple):
@@ -48,7 +63,7 @@ def fit(
     *,
     client: Any = None,
     classes: Any = None,
-    first_rows: int = 2000,
+    first_rows: int = FIRST_ROWS,
     rows_per_part: int = 10_000,
     parts: int = 4,
     retries: int = 3,
@@ -93,13 +108,13 @@ def fit(
     at_work: dict[str, _Part] = {}
     deltas: dict[str, Any] = {}
 
-    def epochs() -> Iterator[dict[str, int]]:
+    def epochs() -> Iterator[list[str]]:
         for epoch in _epochs(left, rows_per_part, parts):
             table.forget(before=epoch[0].chunk)
             deltas.clear()
             at_work.clear()
             at_work.update({part.task: part for part in epoch})
-            yield {part.task: part.rows for part in epoch}
+            yield list(at_work)
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
@@ -108,7 +123,7 @@ def fit(
             part = at_work[task]
             chunk = table.chunk(part.chunk)
             deltas[task] = client.submit(_learn, scattered, *chunk, part, retries=retries, pure=False)
-        return [client.gather(_tree(client, deltas, merging.digest(base)))]
+        return _gathered(client, [_tree(client, deltas, merging.digest(base))])
 
     base = merging.in_epochs(
         base,
@@ -131,6 +146,197 @@ def predict(model: Model, X: Any, *, method: str = "predict") -> Any:
     blocks = [_delayed(_apply)(data, method, chunk) for chunk in _chunks(X)]
     shape = (np.nan, *sample.shape[1:])
     return da.concatenate([da.from_delayed(block, shape, sample.dtype) for block in blocks])
+
+
+class Workers:
+    """Processes on this machine that learn the chunks of a source in parts: one part each at a time.
+
+    The first ``first_rows`` rows are learnt here. Later ones come in epochs, each with a part per worker; all parts of an epoch
+    go on from the same base. Parts are small as long as the model is young, because it changes fastest then: an epoch has an
+    eighth of the rows learnt before it, and a part at least ``least`` and at most ``most`` rows.
+
+    Args:
+        count: how many.
+        first_rows: rows learnt here before the first part.
+        least: rows of a part at least.
+        most: rows of a part at most.
+        retries: how often a part is done again whose worker died, or whose delta is refused.
+        client: a ``dask.distributed.Client`` whose workers to use; by default processes are started, and ended at the end.
+
+    >>> from dask.distributed import Client
+    >>> from kernelstream import KernelRegressor
+    >>> from kernelstream.stream import read
+    >>> model = KernelRegressor()
+    >>> result = Result.of(model)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client, Workers(2, client=client) as workers:
+    ...     for X, y in workers.chunks(read("friedman", rows=4000, chunk_size=1000)):
+    ...         model, predicted = workers.step(model, result, X, y)
+    >>> result.rounds, workers.merges
+    (4000, 2)
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        first_rows: int = FIRST_ROWS,
+        least: int = 500,
+        most: int = 20_000,
+        retries: int = 3,
+        client: Any = None,
+    ) -> None:
+        self.count = check_integer("count", count, low=1)
+        self.first_rows, self.least, self.most = first_rows, least, most
+        self.retries = retries
+        self.merges = self.delta_bytes = 0
+        self.refused: list[str] = []
+        self._open = contextlib.ExitStack()
+        self._client = client
+
+    def __enter__(self) -> Workers:
+        if self._client is not None:
+            return self
+        distributed: Any = importlib.import_module("distributed")  # not typed in all places
+        cluster = distributed.LocalCluster(
+            n_workers=self.count,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            memory_limit=0,
+            silence_logs=logging.ERROR,
+        )
+        self._client = self._open.enter_context(distributed.Client(self._open.enter_context(cluster)))
+        self._client.run(_ignore_interrupts)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def chunks(self, source: Source) -> EpochSource:
+        """The source in chunks of one epoch each."""
+        return EpochSource(source, self.epoch_rows)
+
+    def epoch_rows(self, rows: int) -> int:
+        """How many rows an epoch has that begins after so many.
+
+        >>> [Workers(2).epoch_rows(rows) for rows in (0, 2000, 100_000, 10**9)]
+        [2000, 1000, 12500, 40000]
+        """
+        if rows < self.first_rows:
+            return self.first_rows - rows
+        return min(max(self.count * self.least, rows // 8), self.count * self.most)
+
+    def step(self, model: Model, result: Result, X: Any, y: Any) -> tuple[Model, NDArray[Any]]:
+        """Let the model predict and learn the next rows, and count; the model after them, and what was predicted."""
+        y = np.asarray(y)
+        here = self._learnt_here(model, result.rounds, y)
+        if len(here) == len(y):
+            return model, result.step(model, X, y)
+        rest = np.setdiff1d(np.arange(len(y)), here)
+        parts = [part for part in np.array_split(rest, self.count) if len(part)]
+        predicted = [] if not len(here) else [(here, result.step(model, X[here], y[here]))]
+        model, made = self._learn(
+            model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
+        )
+        for part, forecasts in zip(parts, made, strict=True):
+            result.count(y[part], forecasts)
+            predicted.append((part, forecasts.predicted))
+        result.nbytes = int(model.nbytes_)
+        whole = np.empty(len(y), np.result_type(*(some for _, some in predicted)))
+        for part, some in predicted:
+            whole[part] = some
+        return model, whole
+
+    def _learnt_here(self, model: Model, rows: int, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Rows that this process learns: the first ones, and the first of each class that is new."""
+        if rows < self.first_rows or "learner_" not in model.__dict__:
+            return np.arange(len(y))
+        if not isinstance(model, KernelClassifier):
+            return np.zeros(0, np.intp)
+        known = set(model.classes_.tolist())
+        new = {label: row for row, label in reversed(list(enumerate(y.tolist()))) if label not in known}
+        return np.array(sorted(new.values()), np.intp)
+
+    def _learn(
+        self, model: Model, parts: Sequence[tuple[Any, Any]], before: int, metrics: bool
+    ) -> tuple[Model, list[Forecasts]]:
+        """The model with what the parts have learnt, and what each predicted before."""
+        rows = {f"part {i} of the rows after {before}": part for i, part in enumerate(parts)}
+        done: dict[str, tuple[bytes, Forecasts]] = {}
+
+        def learn(base: bytes, tasks: list[str]) -> list[bytes]:
+            sent = self._client.scatter(base, hash=False)
+            submit = partial(self._client.submit, _step, sent, pure=False, retries=self.retries)
+            made = _gathered(self._client, [submit(*rows[task], task, metrics) for task in tasks])
+            done.update(zip(tasks, made, strict=False))
+            return [data for data, _ in made]
+
+        def count(progress: Progress) -> None:
+            self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + progress.delta_bytes
+            self.refused += progress.refused
+
+        after = merging.in_epochs(pack(model), [list(rows)], learn, retries=self.retries, progress=count)
+        return unpack(after)[0], [done[task][1] for task in rows]
+
+
+class EpochSource:
+    """A source whose chunks are put together until they have so many rows; else it is that source.
+
+    Args:
+        source: the source.
+        size: how many, by the rows given before.
+    """
+
+    def __init__(self, source: Source, size: Callable[[int], int]) -> None:
+        self._source, self._size = source, size
+        self._failed: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def __iter__(self) -> EpochSource:
+        return self
+
+    def __next__(self) -> Chunk:
+        chunks: list[Chunk] = []
+        before = self._source.rows
+        while self._failed is None and self._source.rows < before + self._size(before):
+            try:
+                chunks.append(next(self._source))
+            except StopIteration as end:
+                self._failed = end
+            except Exception as error:  # raised after the rows before it
+                self._failed = error
+        if not chunks:
+            raise self._failed or StopIteration
+        width = chunks[-1].X.shape[1]  # never narrower than before
+        rows = [fitted_width(chunk.X, width) for chunk in chunks]
+        X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
+        return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+
+
+def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """What futures gave; nothing if it was lost with a worker, and has to be done again."""
+    distributed: Any = importlib.import_module("distributed")
+    try:
+        return list(client.gather(futures))
+    except (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError):
+        return []
+
+
+def _ignore_interrupts() -> None:
+    """In a worker: Ctrl-C, which a terminal sends to all processes, is for the one that reads the source."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _step(base: bytes, X: Any, y: Any, task: str, metrics: bool) -> tuple[bytes, Forecasts]:
+    """The delta of a part, and what was predicted before each row was learnt."""
+    made: list[Forecasts] = []
+
+    def learn(model: Model) -> tuple[int, list[Any]]:
+        made.append(forecast_then_learn(model, X, y, metrics=metrics))
+        return len(y), []
+
+    return merging.delta_of(base, learn, task=task), made[0]
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:

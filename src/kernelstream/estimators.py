@@ -216,6 +216,14 @@ class _KernelEstimator(DefaultParts):
         self.widen(encoder.width)
         self.columns, self.encoder_ = "auto", encoder
 
+    def set_quantities(self, quantities: Array | None) -> None:
+        """Say which features are quantities, for ``scale``, where a source made them of columns; before they are learnt.
+
+        Args:
+            quantities: true or false for each feature, `Source.quantities`; None: all of them are.
+        """
+        self._quantities = quantities
+
     def _need_fitted(self) -> None:
         if (
             "learner_" not in self.__dict__
@@ -268,7 +276,10 @@ class _KernelEstimator(DefaultParts):
         """Checked rows as the learner sees them; their scales are learnt."""
         if "scaler_" not in self.__dict__:
             return rows
-        scaled, self.scaler_ = self.scaler_.learn(rows, weights)
+        encoder = self.__dict__.get("encoder_")
+        told = self.__dict__.get("_quantities") if encoder is None else encoder.features_.quantities
+        scaler = self.scaler_ if told is None else self.scaler_.told(told)
+        scaled, self.scaler_ = scaler.learn(rows, weights)
         return scaled
 
     def _score(self, X: Any) -> Array:

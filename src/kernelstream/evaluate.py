@@ -1,9 +1,11 @@
 """Predict, then learn: how well a model does on a stream while it learns it."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,14 @@ class PredictsThenLearns(Protocol):
 
     def predict_then_learn(self, X: Any, y: Any) -> Any:
         """Learn the rows in turn; return what was predicted for each before it was learnt."""
+
+
+class Forecasts(NamedTuple):
+    """What a model predicted for rows before it learnt them."""
+
+    predicted: NDArray[Any]
+    counted: list[tuple[Any, ...]]  # what `Evaluation.update` counts, in parts
+    seconds: float
 
 
 @dataclass
@@ -85,20 +95,19 @@ class Result:
 
         To stop and continue later, keep ``result.state()`` (JSON can hold it) for ``Result.from_state``.
         """
-        start = time.perf_counter()
-        if self.evaluation is not None and isinstance(model, KernelClassifier):
-            predicted, counted = _scored(model, X, np.asarray(y))
-        else:
-            predicted = np.asarray(model.predict_then_learn(X, y))
-            counted = [(y, predicted)]
-        self.seconds += time.perf_counter() - start
-        self._add(_losses(predicted, np.asarray(y), self))
-        if self.evaluation is not None:
-            for part in counted:
-                self.evaluation.update(*part)
+        made = forecast_then_learn(model, X, y, metrics=self.evaluation is not None)
+        self.count(y, made)
         nbytes = getattr(model, "nbytes_", None)
         self.nbytes = None if nbytes is None else int(nbytes)
-        return predicted
+        return made.predicted
+
+    def count(self, y: Any, made: Forecasts) -> None:
+        """Count forecasts of the next rows, wherever they were made."""
+        self.seconds += made.seconds
+        self._add(_losses(made.predicted, np.asarray(y), self))
+        if self.evaluation is not None:
+            for part in made.counted:
+                self.evaluation.update(*part)
 
     @property
     def mistakes(self) -> int:
@@ -230,6 +239,23 @@ def progressive(
         if callback is not None:
             callback(result)
     return result
+
+
+def forecast_then_learn(model: PredictsThenLearns, X: Any, y: Any, *, metrics: bool) -> Forecasts:
+    """Let a model predict and learn rows; with ``metrics``, classes have scores or probabilities, too.
+
+    >>> from kernelstream import KernelRegressor
+    >>> model = KernelRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> forecast_then_learn(model, [[1.0]], [1.0], metrics=True).predicted.shape
+    (1,)
+    """
+    start = time.perf_counter()
+    if metrics and isinstance(model, KernelClassifier):
+        predicted, counted = _scored(model, X, np.asarray(y))
+    else:
+        predicted = np.asarray(model.predict_then_learn(X, y))
+        counted = [(y, predicted)]
+    return Forecasts(predicted, counted, time.perf_counter() - start)
 
 
 def _scored(model: KernelClassifier, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], list[tuple[Any, ...]]]:

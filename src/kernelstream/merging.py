@@ -22,19 +22,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.calibration import WINDOW
 from kernelstream.errors import MergeError, ModelFileError
-from kernelstream.estimators import KernelClassifier, started_copy
+from kernelstream.estimators import KernelClassifier, KernelRegressor, started_copy
 from kernelstream.labels import add_class, with_label
-from kernelstream.learners.delta import together
+from kernelstream.learners.delta import record_keys, together
 from kernelstream.persistence import Model, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 from kernelstream.tabular import is_features
 
-__all__ = ["Progress", "add", "admit", "branch", "combine", "delta", "digest", "in_epochs", "merge"]
+__all__ = [
+    "Progress",
+    "add",
+    "admit",
+    "branch",
+    "combine",
+    "delta",
+    "delta_of",
+    "digest",
+    "in_epochs",
+    "merge",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
-_SCALER = "sum/scaler."
+_SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
+_KEPT = ("first", "quantities")  # of a scaler, what is not summed
 
 
 class Progress(NamedTuple):
@@ -114,16 +127,27 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
         sample_weight: their weights.
         task: the name of these rows. The same name is counted once, so a task may be repeated.
     """
+
+    def learn(model: Model) -> tuple[int, list[Any]]:
+        n, rows = int(np.shape(y)[0]), X
+        news: list[Any] = []
+        if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
+            encoder, features = model.encoder_.learnt(X)
+            rows, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
+            model.set_columns(None)  # features of their own get what is new when it is told to the base
+        if n:
+            model.partial_fit(rows, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return n, news
+
+    return delta_of(base, learn, task=task)
+
+
+def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
+    """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
     before, _ = unpack(base, "the base")
-    model = branch(before)
-    n = np.shape(y)[0]
-    news: list[Any] = []
-    if n and "encoder_" in model.__dict__ and not is_features(X, model.encoder_):
-        encoder, features = model.encoder_.learnt(X)
-        X, news = features[:, : model.n_features_in_], [model.encoder_.news_of(encoder)]
-        model.set_columns(None)  # features of their own get what is new when it is told to the base
-    if n:
-        model.partial_fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    model, _ = unpack(base, "the base")
+    model.learner_.hold()
+    n, news = learn(model)
     arrays = _delta_of(before, model, n, task)
     return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
@@ -347,7 +371,12 @@ def _untrained(model: Model) -> Model:
         learner, learner.width, learner.outputs, regression=learner.is_regression, dtype=learner.dtype
     )
     if "scaler_" in copy.__dict__:
-        copy.scaler_ = Scaler({name: np.zeros_like(array) for name, array in copy.scaler_.arrays.items()})
+        copy.scaler_ = Scaler(
+            {
+                name: array if name == "quantities" else np.zeros_like(array)
+                for name, array in copy.scaler_.arrays.items()
+            }
+        )
     return copy
 
 
@@ -364,9 +393,21 @@ def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
         )
     arrays = mine.delta_since(other.state(), rows, task)
     if "scaler_" in model.__dict__:
-        now, then = model.scaler_.arrays, base.scaler_.arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name != "first"}
+        then = base.scaler_.arrays
+        now = model.scaler_.about(then["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
+    if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
+        arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
+    elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):
+        calibration = model._calibration.delta_since(base._calibration, rows, record_keys(task, WINDOW))
+        arrays |= {name.replace("/", "/" + _CALIBRATION, 1): array for name, array in calibration.items()}
     return arrays
+
+
+def _counts_of(model: KernelClassifier) -> NDArray[Any]:
+    """Rows learnt of each class, where weights are balanced; else zeros."""
+    counts = model.__dict__.get("_class_counts", {})
+    return np.array([counts.get(label, 0) for label in model.classes_.tolist()], np.float64)
 
 
 def _same_classes(base: Model, model: Model) -> bool:
@@ -380,12 +421,18 @@ def _classes(model: Model) -> str:
 def _add(model: Model, arrays: Arrays) -> None:
     if not arrays["sum/rows"][0]:
         return
-    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(_SCALER)})
+    own = (_SCALER, _COUNTS, "sum/" + _CALIBRATION, "keep/" + _CALIBRATION)
+    model.learner_.add_delta({name: array for name, array in arrays.items() if not name.startswith(own)})
     if "scaler_" in model.__dict__:
         then = model.scaler_.arrays
         model.scaler_ = Scaler(
-            {
-                name: array if name == "first" else array + arrays[_SCALER + name]
-                for name, array in then.items()
-            }
+            {name: array if name in _KEPT else array + arrays[_SCALER + name] for name, array in then.items()}
         )
+    if isinstance(model, KernelClassifier) and arrays[_COUNTS].any():
+        counts = (_counts_of(model) + arrays[_COUNTS]).astype(int).tolist()
+        model._class_counts = {
+            label: n for label, n in zip(model.classes_.tolist(), counts, strict=True) if n
+        }
+    elif isinstance(model, KernelRegressor):
+        delta = {name.replace(_CALIBRATION, "", 1): array for name, array in arrays.items()}
+        model._calibration = model._calibration.with_delta(delta)

@@ -406,7 +406,10 @@ def _scaler_of(arrays: Arrays, width: int) -> Scaler | None:
     if not arrays:
         return None
     named = {key.removeprefix(_SCALER): array.copy() for key, array in arrays.items()}
-    right = named.keys() in ({"squares", "counts", "rows"}, {"first", "sums", "squares", "rows"}) and all(
+    if named.keys() == {"squares", "counts", "rows"}:  # of a version that left means as they were
+        named |= {"first": np.zeros(width), "sums": np.zeros(width), "quantities": np.ones(width)}
+    dense = {"first", "sums", "squares", "rows"}
+    right = named.keys() in (dense, dense | {"counts", "quantities"}) and all(
         array.dtype == np.float64 and array.shape == ((1,) if key == "rows" else (width,))
         for key, array in named.items()
     )

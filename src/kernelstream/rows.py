@@ -16,6 +16,7 @@ __all__ = [
     "as_rows",
     "check_finite",
     "checked_rows",
+    "fitted_width",
     "rows_of_state",
     "state_of_rows",
 ]
@@ -139,3 +140,19 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> A
     rows = as_rows(X, dtype)
     check_finite(rows)
     return rows
+
+
+def fitted_width(X: Any, width: int) -> Any:
+    """Rows with columns of zeros up to a width.
+
+    >>> fitted_width(np.ones((1, 2)), 3).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    missing = width - X.shape[1]
+    if missing <= 0:
+        return X
+    if isinstance(X, np.ndarray):
+        return np.pad(X, [(0, 0), (0, missing)])
+    X = X.copy()
+    X.resize(X.shape[0], width)
+    return X

@@ -23,6 +23,7 @@ from kernelstream.evaluate import Result
 from kernelstream.files import is_special
 from kernelstream.metrics import WINDOW
 from kernelstream.persistence import Model
+from kernelstream.rows import fitted_width
 from kernelstream.stream import Source
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
     "TooManyClassesError",
     "check_classes",
     "differences",
-    "fitted_width",
     "lines",
 ]
 
@@ -72,6 +72,8 @@ class Run:
         every: rows between two checkpoints.
         settings: what the outcome depends on; a checkpoint of other settings is refused.
         on_chunk: called with the result so far and the source, at the start and after each chunk.
+        step: learns a chunk, predicting each row before: gets the model, the result to count in, the rows and their labels; gives
+            the model after them, and what was predicted. By default the model learns them here, one after the other.
         window: rows of the window of the metrics.
         curves: names of metrics whose course is kept.
         max_classes: more classes than this end the run.
@@ -83,6 +85,7 @@ class Run:
     checkpoint: str | None = None
     every: int = EVERY
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    step: Callable[[Model, Result, Any, Any], tuple[Model, NDArray[Any]]] | None = None
     on_chunk: Callable[[Result, Source], object] = lambda result, source: None
     window: int = WINDOW
     curves: Sequence[str] = ()
@@ -142,9 +145,13 @@ class Run:
                 if hasattr(model, "n_features_in_"):
                     model.widen(X.shape[1])
                     X = fitted_width(X, model.n_features_in_)
+                model.set_quantities(source.quantities)
                 try:
                     check_classes(model, y, self.max_classes, result.rounds)
-                    predicted = result.step(model, X, y)
+                    if self.step is None:
+                        predicted = result.step(model, X, y)
+                    else:
+                        model, predicted = self.step(model, result, X, y)
                 except (CapacityError, ScoreOverflowError) as error:  # nothing of this chunk is learnt
                     save()
                     raise error.moved(result.rounds) from None
@@ -236,22 +243,6 @@ def lines(predicted: NDArray[Any], *, unknown_first: bool = False) -> bytes:
     if unknown_first:
         values[0] = "nan"
     return "".join(f"{value}\n" for value in values).encode()
-
-
-def fitted_width(X: Any, width: int) -> Any:
-    """Rows with columns of zeros up to a width.
-
-    >>> fitted_width(np.ones((1, 2)), 3).tolist()
-    [[1.0, 1.0, 0.0]]
-    """
-    missing = width - X.shape[1]
-    if missing <= 0:
-        return X
-    if isinstance(X, np.ndarray):
-        return np.pad(X, [(0, 0), (0, missing)])
-    X = X.copy()
-    X.resize(X.shape[0], width)
-    return X
 
 
 class _Lines:

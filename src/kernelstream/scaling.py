@@ -4,9 +4,16 @@ A row is scaled by the statistics of the rows learnt before and of itself. So th
 and when it is learnt, no scaled value is larger than the square root of the number of rows, and the first rows need no exception.
 Nothing is scaled again later: the statistics depend on the rows and their order only, not on the chunks they come in, to the bit.
 
-Dense rows lose their mean and get deviation 1. In CSR rows zeros must stay zeros: a feature is divided by the root mean square of
-its values other than zero, so that marks of categories stay 1; and only if that is above 1, or if most rows have the feature, so
-that parts of texts, which have norm 1 together, stay small. The first rows decide which of the two a model does.
+Dense rows lose their mean and get deviation 1. In CSR rows
+
+- *quantities* are brought to a common scale: numbers of a table and the elapsed part of its times. Its categories, true and
+  false, texts (which have norm 1 together) and marks of missing values are on a common scale already, and stay as they are;
+- a quantity that most rows have loses its mean and gets deviation 1, as in dense rows, and so do its zeros;
+- one that fewer rows have keeps its zeros, and is divided by the root mean square of its other values if that is above 1;
+- one whose values other than zero are all the same is a mark: it becomes 1 if most rows have it, and keeps its zeros;
+- where nobody says what is a quantity (a matrix, LIBSVM text), every feature is taken for one if that root is above 1.
+
+The first rows decide which of the two a model does.
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from kernelstream._core import core
 from kernelstream.rows import as_arrays, as_rows
 
 __all__ = ["Scale", "Scaler"]
@@ -30,7 +38,8 @@ class Scaler:
 
     Args:
         arrays: the statistics. Dense: ``first``, the first row, and of the differences from it the ``sums`` and the ``squares``
-            (of large numbers, these lose few digits); CSR: the ``squares`` of the values and their ``counts``. Both: ``rows``.
+            (of large numbers, these lose few digits); CSR: the same of the values other than 0, their ``counts``, and which
+            features are ``quantities`` (1 or 0; 2: nobody says). Both: ``rows``.
 
     >>> scaler = Scaler.new(np.array([[100.0], [102.0]]))
     >>> scaled, scaler = scaler.learn(np.array([[100.0], [102.0], [104.0]]))
@@ -49,8 +58,9 @@ class Scaler:
     def new(cls, X: Any) -> Scaler:
         """For rows like these, of which none has been learnt."""
         rows = as_rows(X)
-        names = ("squares", "counts") if rows.sparse else ("first", "sums", "squares")
-        return cls({name: np.zeros(rows.width) for name in names} | {"rows": np.zeros(1)})
+        names = ("first", "sums", "squares", *(["counts"] if rows.sparse else []))
+        arrays = {name: np.zeros(rows.width) for name in names} | {"rows": np.zeros(1)}
+        return cls(arrays | ({"quantities": np.full(rows.width, 2.0)} if rows.sparse else {}))
 
     @property
     def sparse(self) -> bool:
@@ -71,18 +81,36 @@ class Scaler:
         """The same for more features, which were 0 in all rows so far."""
         return Scaler(
             {
-                name: array if name == "rows" else np.pad(array, (0, width - len(array)))
+                name: array
+                if name == "rows"
+                else np.pad(
+                    array, (0, width - len(array)), constant_values=2.0 if name == "quantities" else 0.0
+                )
                 for name, array in self.arrays.items()
             }
         )
+
+    def told(self, quantities: Array) -> Scaler:
+        """The same, once it is known which features are quantities; dense rows do not care."""
+        if not self.sparse or len(quantities) != self.width:
+            return self
+        if (self.arrays["quantities"] == quantities).all():
+            return self
+        return Scaler(self.arrays | {"quantities": quantities.astype(np.float64)})
+
+    def about(self, first: Array) -> Scaler:
+        """The same statistics, of the differences from other values: so they can be summed with another one's."""
+        counts = self.arrays["counts"] if self.sparse else self.arrays["rows"]
+        moved, sums = self.arrays["first"] - first, self.arrays["sums"]
+        squares = self.arrays["squares"] + 2 * moved * sums + counts * moved * moved
+        arrays = {"first": first, "sums": sums + counts * moved, "squares": np.maximum(squares, 0.0)}
+        return Scaler(self.arrays | arrays)
 
     def apply(self, X: Any) -> Any:
         """The rows, scaled; nothing is learnt."""
         rows = as_rows(X)
         if self.sparse:
-            csr = csr_array(as_arrays(rows))
-            squares, counts = self.arrays["squares"][csr.indices], self.arrays["counts"][csr.indices]
-            return _csr_rows(csr, _over_root(csr.data, squares, counts, self.arrays["rows"][0]), rows)
+            return self._scale_csr(rows, np.zeros(rows.n))[0]
         return _dense_rows(self._standard(*self._sums(rows, np.zeros(rows.n))[:4]), rows)
 
     def learn(self, X: Any, weights: Array | None = None) -> tuple[Any, Scaler]:
@@ -92,7 +120,7 @@ class Scaler:
             return rows, self
         counted = np.ones(rows.n) if weights is None else (weights > 0).astype(np.float64)
         if self.sparse:
-            return self._learn_csr(rows, counted)
+            return self._scale_csr(rows, counted)
         if not self.arrays["rows"][0] and counted.any():
             first = _dense(rows)[int(np.argmax(counted))].astype(np.float64)
             return Scaler(self.arrays | {"first": first, "rows": np.zeros(1)})._learn_dense(rows, counted)
@@ -134,31 +162,22 @@ class Scaler:
 
     # ---- CSR ----
 
-    def _learn_csr(self, rows: Any, counted: Array) -> tuple[Any, Scaler]:
-        csr = csr_array(as_arrays(rows))
-        squares, counts = self.arrays["squares"].copy(), self.arrays["counts"].copy()
-        scaled = np.empty(len(csr.data))
-        starts, learnt = csr.indptr.tolist(), float(self.arrays["rows"][0])
-        for row, counts_too in enumerate(counted.tolist()):
-            part = slice(starts[row], starts[row + 1])
-            places, values = csr.indices[part], csr.data[part]
-            scaled[part] = _over_root(values, squares[places], counts[places], learnt)
-            if counts_too:
-                learnt += 1.0
-                squares[places] += values.astype(np.float64) ** 2
-                counts[places] += values != 0
-        after = {"squares": squares, "counts": counts, "rows": np.array([learnt])}
-        return _csr_rows(csr, scaled, rows), Scaler(after)
-
-
-def _over_root(values: Array, squares: Array, counts: Array, rows: float) -> Array:
-    """Values over the root mean square of those before and themselves, if that is above 1 or most rows have them."""
-    values = values.astype(np.float64, copy=False)
-    with np.errstate(over="ignore"):
-        root = np.sqrt((squares + values * values) / (counts + 1.0))
-    root = np.where((root > 1.0) | (2.0 * (counts + 1.0) > rows + 1.0), root, 1.0)
-    scaled: Array = np.divide(values, root, out=np.zeros(len(values)), where=root > 0)
-    return scaled
+    def _scale_csr(self, rows: Any, counted: Array) -> tuple[Any, Scaler]:
+        names = ("first", "sums", "squares", "counts")
+        known = self.arrays
+        sparse = rows if rows.sparse else as_rows(csr_array(as_arrays(rows)), _precision(rows))
+        values, indices, starts, *after, learnt = core.scale_csr(
+            sparse,
+            known["first"],
+            known["sums"],
+            known["squares"],
+            known["counts"],
+            known["quantities"],
+            float(known["rows"][0]),
+            counted,
+        )
+        arrays = dict(zip(names, after, strict=True)) | {"rows": np.array([learnt])}
+        return type(sparse).csr(values, indices, starts, rows.width), Scaler(self.arrays | arrays)
 
 
 def _dense(rows: Any) -> Array:
@@ -173,8 +192,3 @@ def _precision(rows: Any) -> Any:
 
 def _dense_rows(scaled: Array, rows: Any) -> Any:
     return as_rows(scaled, _precision(rows))
-
-
-def _csr_rows(csr: Any, scaled: Array, rows: Any) -> Any:
-    # zeros that are stored stay so: their places are the rows' own
-    return as_rows(csr_array((scaled, csr.indices, csr.indptr), shape=csr.shape), _precision(rows))

@@ -117,6 +117,7 @@ def compare(
             )
             for name, model in models.items():
                 if name not in failures:
+                    model.set_quantities(source.quantities)
                     try:
                         _learn(model, results[name], *chunk)
                     except (CapacityError, ScoreOverflowError, ValueError, FloatingPointError) as error:

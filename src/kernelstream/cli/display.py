@@ -180,6 +180,8 @@ _LABELS: dict[str, tuple[str, str]] = {
     "microseconds_per_row": ("µs per row learnt", ".2f"),
     "model_bytes": ("model bytes", ",d"),
     "bad_rows": ("bad rows left out", ",d"),
+    "workers": ("processes", ",d"),
+    "merges": ("merges", ",d"),
 }
 
 

@@ -60,7 +60,7 @@ def predict(
     from kernelstream.cli.paths import check_paths, predictions_output
     from kernelstream.cli.predictions import Predictions
     from kernelstream.cli.reading import CHUNK, reading_arguments
-    from kernelstream.runner import fitted_width
+    from kernelstream.rows import fitted_width
     from kernelstream.stream import read
 
     names, options = reading_arguments(sources, reading)

@@ -17,10 +17,13 @@ from kernelstream.stream import DATASETS, STREAMS, SourceError, read
 from kernelstream.stream.pipes import Pipe
 from kernelstream.stream.task import LABELS, Guess, guess_task
 
-__all__ = ["CHUNK", "open_pipe", "reading_arguments", "source_name", "task_of"]
+__all__ = ["CHUNK", "PART", "open_pipe", "reading_arguments", "source_name", "task_of"]
 
 CHUNK = 4096
 """Rows learnt at once. More would be no faster, and Ctrl-C waits for the end of a chunk."""
+
+PART = 1000
+"""Rows read at once for several processes: epochs are made of these."""
 
 _HEAD = 1 << 20  # bytes of standard input that are looked at
 

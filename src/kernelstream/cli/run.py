@@ -39,6 +39,7 @@ examples:
   kernelstream run day1.libsvm.xz day2.libsvm.xz --save model.safetensors --predictions out.txt --curve curve.png
   kernelstream run new.csv --from model.safetensors --save newer.safetensors   go on with a saved model
   kernelstream run huge.csv --checkpoint state --every 1e6              killed? The same command continues
+  kernelstream run huge.csv --workers 8 --save model.safetensors        eight processes learn parts, which are merged
   zcat logs.gz | kernelstream run - --format jsonl --target label --on-bad-row quarantine=bad.jsonl
 """,
 )
@@ -77,6 +78,12 @@ examples:
     help="Keep checkpoints in this folder, and continue from the last one.",
 )
 @click.option("--every", type=count, metavar="N", help="Rows between two checkpoints (default: 100000).")
+@click.option(
+    "--workers",
+    type=count,
+    metavar="N",
+    help="Learn with N processes: each learns parts of the rows, which are merged (default: one process, in order).",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what the columns and the task are; learn nothing.")
 @scale_option
 @metric_options
@@ -92,6 +99,7 @@ def run(
     predictions: str | None,
     checkpoint: str | None,
     every: int | None,
+    workers: int | None,
     scale: bool | None,
     metrics: tuple[str, ...],
     window: int | None,
@@ -110,7 +118,7 @@ def run(
     from kernelstream.cli.metrics import check_metrics, print_metrics
     from kernelstream.cli.models import estimator_of, learner_of, learnt_model, scaling_text
     from kernelstream.cli.paths import check_paths, curve_output, model_output, predictions_output
-    from kernelstream.cli.reading import CHUNK, open_pipe, reading_arguments, source_name, task_of
+    from kernelstream.cli.reading import CHUNK, PART, open_pipe, reading_arguments, source_name, task_of
     from kernelstream.estimators import KernelRegressor
     from kernelstream.explanations import event_lines
     from kernelstream.metrics import WINDOW
@@ -121,8 +129,8 @@ def run(
     check_curve(curve)
     if every is not None and checkpoint is None:
         raise UsageError("--every says how often to keep a checkpoint: give --checkpoint DIR with it")
-    if every == 0 or window == 0 or max_classes == 0:
-        raise UsageError("--every, --window and --max-classes must be at least 1")
+    if 0 in (every, window, max_classes, workers):
+        raise UsageError("--every, --window, --max-classes and --workers must be at least 1")
     names, options = reading_arguments(sources, reading)
     if from_model and (learner or settings or class_weight or scale is not None or "task" in options):
         raise UsageError(
@@ -151,6 +159,10 @@ def run(
         )
     else:
         algorithm = learner_of(learner, settings, reading["seed"])
+    if workers and not algorithm.merge_guarantee:
+        raise UsageError(
+            f"--workers: models of {type(algorithm).__name__} cannot be merged: {algorithm.merge_refusal}"
+        )
     kept = {
         "sources": names,
         "learner": " ".join(repr(algorithm).split()),
@@ -158,6 +170,7 @@ def run(
         **({} if class_weight is None else {"class_weight": class_weight}),
         **({} if scale is None else {"scale": scale}),
         **({"from": from_model} if from_model else {}),
+        **({"workers": workers} if workers else {}),
         **{key: value for key, value in options.items() if key not in (*_CHANGEABLE, "encoding")},
     }
     with contextlib.closing(read(*names, **options | {"on_bad_row": "stop"})) as source:
@@ -172,11 +185,20 @@ def run(
 
         show_source(places, source_name(names), options | {"task": task}, guess and guess.reason, as_json)
         return 0
+    team = _workers(workers, trained=model is not None)
+    if team:
+        options["latency"] = None  # full chunks, so that the parts of a pipe do not depend on its pace
+
+    def open_source(position: Any) -> Any:
+        source = read(*places, **options, chunk_size=PART if team else CHUNK, resume=position)
+        return team.chunks(source) if team else source
+
     start = time.monotonic()
-    with progress(not (quiet or as_json)) as show:
+    with progress(not (quiet or as_json)) as show, team or contextlib.nullcontext():
         outcome = Run(
             model or estimator_of(task, algorithm, scale, class_weight),
-            lambda position: read(*places, **options, chunk_size=CHUNK, resume=position),
+            open_source,
+            step=team and team.step,
             predictions=predictions,
             checkpoint=checkpoint,
             every=every or EVERY,
@@ -207,6 +229,8 @@ def run(
         record |= {"bad_rows": outcome.bad_rows, "first_bad_row": outcome.first_bad_row}
     if outcome.rows_before:
         record["rows_learnt_before"] = outcome.rows_before
+    if team:
+        record |= {"workers": team.count, "merges": team.merges, "parts_done_again": len(team.refused)}
     events = outcome.model.events_
     if as_json:
         record["events"] = [event.record() for event in events]
@@ -223,12 +247,30 @@ def run(
         print(f"a regression, because {guess.reason}; --task classification takes them as classes")
     if outcome.bad_rows:
         print(f"the first bad row: {outcome.first_bad_row}")
+    if team:
+        print(
+            f"learnt in parts by {team.count} processes, {team.merges:,} merges: a row was predicted without the rows of other "
+            f"parts since the last merge. What that keeps of one pass: {algorithm.merge_guarantee}"
+        )
     if events:
         print(event_lines(events))
     if outcome.rows_before:
         done = "this run had finished before" if not rows and not outcome.interrupted else "went on"
         print(f"{done}: {outcome.rows_before:,} rows came from the checkpoint in {checkpoint}")
     return 130 if outcome.interrupted else 0
+
+
+def _workers(count: int | None, *, trained: bool) -> Any:
+    """Processes that learn, if they are asked for. A model that has learnt needs no first rows."""
+    if not count:
+        return None
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise UsageError('--workers needs Dask: pip install "kernelstream[dask]"') from None
+    from kernelstream.dask import Workers
+
+    return Workers(count, first_rows=0) if trained else Workers(count)
 
 
 def _note(model: Any, position: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -48,20 +48,21 @@ def columns_of(
     features: str | Sequence[str] | None,
     target: str | None = None,
     weight: str | None = None,
-    besides: Sequence[str] = (),
+    key: str | None = None,
+    order: str | None = None,
 ) -> Columns:
-    """What the columns of a DataFrame are; ``besides``: those that are no features."""
+    """What the columns of a DataFrame are; ``order`` may be a feature as well, if it is named as one."""
     types = {field.name: field.dataType for field in df.schema.fields}
     if len(types) < len(df.columns):
         twice = next(name for name in df.columns if df.columns.count(name) > 1)
         raise SourceError(f"the DataFrame has two columns called {twice!r}")
-    others = [name for name in (target, weight, *besides) if name is not None]
+    others = [name for name in (target, weight, key) if name is not None]
     if features is None:
         known = _known_names(model)
-        chosen = known if known is not None else [name for name in types if name not in others]
+        chosen = known if known is not None else [name for name in types if name not in (*others, order)]
     else:
         chosen = [features] if isinstance(features, str) else list(features)
-    for name in (*others, *chosen):
+    for name in (*others, *([] if order is None else [order]), *chosen):
         if name not in types:
             raise SourceError(f"the DataFrame has no column {name!r}; {did_you_mean(name, types)}")
     both = [name for name in chosen if name in others or chosen.count(name) > 1]

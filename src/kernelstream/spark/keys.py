@@ -55,7 +55,7 @@ def fit_per_key(
     [(0, 20), (1, 20)]
     """
     functions = pyspark_module(".sql.functions")
-    columns = columns_of(df, model, features, target, weight, [key, *([order] if order is not None else [])])
+    columns = columns_of(df, model, features, target, weight, key, order)
     place = functions.monotonically_increasing_id() if order is None else functions.col(f"`{order}`")
     chosen = df.select(functions.col(f"`{key}`").alias(KEY), place.alias(PLACE), *columns.select())
 
@@ -102,7 +102,7 @@ def predict_per_key(
     """
     functions = pyspark_module(".sql.functions")
     names = [features] if isinstance(features, str) else list(features)
-    columns = columns_of(df, KernelRegressor(columns="auto"), names, besides=[key])
+    columns = columns_of(df, KernelRegressor(columns="auto"), names, key=key)
     packed = functions.struct(*columns.select()).alias(PLACE)
     left = df.select("*", functions.col(f"`{key}`").alias(KEY), packed)
     right = models.select(functions.col(f"`{key}`").alias(KEY), "model")
@@ -157,7 +157,7 @@ def learn_per_key(
     state = pyspark_module(".sql.streaming.state")
     functions = pyspark_module(".sql.functions")
     check_integer("max_bytes", max_bytes, low=1)
-    columns = columns_of(df, model, features, target, weight, [key, order])
+    columns = columns_of(df, model, features, target, weight, key, order)
     chosen = df.select(
         functions.col(f"`{key}`").alias(KEY), functions.col(f"`{order}`").alias(PLACE), *columns.select()
     )

@@ -14,7 +14,7 @@ import zlib
 from typing import IO, Any, Protocol
 
 from kernelstream.stream.bad_rows import MissingPackageError, SourceError
-from kernelstream.stream.pipes import silent
+from kernelstream.stream.pipes import silent, widen
 
 Place = str | os.PathLike[str] | IO[Any]
 """What can be opened: a path, ``-`` for standard input, or an open file."""
@@ -68,6 +68,7 @@ class Opened:
     def _binary(self, place: Place) -> Any:
         if isinstance(place, str | os.PathLike):
             if place == "-":
+                widen(sys.stdin.buffer)
                 return sys.stdin.buffer
             return self._mine.enter_context(open(place, "rb"))
         if isinstance(place, io.TextIOBase):

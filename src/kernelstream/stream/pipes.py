@@ -22,6 +22,7 @@ class Pipe:
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
+        widen(pipe)
         self._ahead = b""
         self.name = "standard input"
 
@@ -56,6 +57,16 @@ class Pipe:
     def fileno(self) -> int:
         """Of the pipe."""
         return self._pipe.fileno()
+
+
+def widen(pipe: IO[bytes]) -> None:
+    """Let a pipe hold more than the usual 64 kB where that can be asked for, so that rows that come fast come many at once."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
+    except (ImportError, AttributeError, OSError, ValueError):  # not Linux, no pipe, or not allowed
+        pass
 
 
 def silent(pipe: IO[bytes], seconds: float) -> bool:

@@ -9,6 +9,9 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelstream.stream.bad_rows import SourceError
 from kernelstream.stream.formats import TEXT, check_text, make_reader, sniff
 from kernelstream.stream.named import NamedReader
@@ -147,6 +150,12 @@ class Source:
             return None
         state = self._reader.state()
         return {"format": self._format, "state": state} if "version" not in state else _description(state)
+
+    @property
+    def quantities(self) -> NDArray[np.bool_] | None:
+        """Which features so far are quantities, of any scale, and not marks or texts; None where columns have no kinds."""
+        features = getattr(self._reader, "features", None)
+        return None if features is None else features.quantities
 
     @property
     def position(self) -> dict[str, Any]:

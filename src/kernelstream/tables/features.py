@@ -51,6 +51,7 @@ class Features:
         self.origins: dict[str, float] = {}  # the first time of a column, in microseconds
         self.truths: set[str] = set()  # names, among those that come and go, whose numbers are true and false
         self.width = 0
+        self._quantities = np.zeros(0, bool)
 
     # ---- what is known ----
 
@@ -102,6 +103,21 @@ class Features:
         else:
             yield f"{name} {key[1:]}" if key.startswith("@") else name + key
 
+    @property
+    def quantities(self) -> NDArray[np.bool_]:
+        """Which features are quantities, of any scale; the others are on a common one: marks, texts, places on a circle."""
+        if len(self._quantities) < self.width:
+            known = len(self._quantities)
+            new = [key for key, place in self._places.items() if place >= known]
+            marks = [np.full(self._size(key), self._is_quantity(name, key), bool) for name, key in new]
+            self._quantities = np.concatenate([self._quantities, *marks])
+        return self._quantities
+
+    def _is_quantity(self, name: str, key: str) -> bool:
+        if key == _HASHED:
+            return self.columns.open  # numbers are among them
+        return key == "@elapsed" or (not key and self.columns.kinds.get(name) != "boolean")
+
     def begin(self) -> None:
         """The features that the columns of a table have before any row."""
         if self._places or self.columns.open:
@@ -128,11 +144,13 @@ class Features:
         place = self._places.get((name, key))
         if place is None:
             place = self._places[name, key] = self.width
-            size = self.hashed or 0 if key == _HASHED else self.text_features if key == _TEXT else 1
-            self.width += size
+            self.width += self._size(key)
             if key.startswith("=") or key == _MISSING:
                 self._categories[name] = self._categories.get(name, 0) + 1
         return place
+
+    def _size(self, key: str) -> int:
+        return self.hashed or 0 if key == _HASHED else self.text_features if key == _TEXT else 1
 
     def _check_width(self, row: int, name: str, more: int = 1) -> None:
         own = self.width - (self.hashed or 0)

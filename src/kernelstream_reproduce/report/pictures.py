@@ -43,7 +43,8 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
         raise ValueError(f"two pictures would have the name {twice[0]!r}: ids of charts must differ")
     os.makedirs(folder, exist_ok=True)
     written = []
-    with style.context("kernelstream.pictures"):
+    plain = {"text.parse_math": False}  # a dollar sign in a name is a dollar sign
+    with style.context(["kernelstream.pictures", plain]):
         pictures = [
             (name, _chart(chart, styles)) for name, (_, chart, styles) in zip(names, drawn, strict=True)
         ]
