@@ -106,21 +106,22 @@ def predict_per_key(
     packed = functions.struct(*columns.select()).alias(PLACE)
     left = df.select("*", functions.col(f"`{key}`").alias(KEY), packed)
     right = models.select(functions.col(f"`{key}`").alias(KEY), "model")
+    schema = pyspark_module(".sql.types").StructType([*df.schema.fields]).add(to, type)
+    kind = pyspark_module(".sql.pandas.types").to_arrow_type(schema[to].dataType)
 
     def answer(rows: Any, found: Any) -> Any:
         import pyarrow as pa
 
         kept = rows.drop_columns([KEY, PLACE])
         if not found.num_rows or not rows.num_rows:
-            return kept.append_column(to, pa.nulls(rows.num_rows))
+            return kept.append_column(to, pa.nulls(rows.num_rows, kind))
         model = unpack(found.column("model")[0].as_py())[0]
         chosen = pa.Table.from_batches(
             [pa.RecordBatch.from_struct_array(s) for s in rows.column(PLACE).chunks]
         )
         predictions = predictions_of(model, "predict", 0.9, chosen, columns._replace(table=is_table(model)))
-        return kept.append_column(to, pa.array(predictions.tolist()))
+        return kept.append_column(to, pa.array(predictions.tolist(), kind))
 
-    schema = pyspark_module(".sql.types").StructType([*df.schema.fields]).add(to, type)
     return left.groupBy(KEY).cogroup(right.groupBy(KEY)).applyInArrow(answer, schema)
 
 
