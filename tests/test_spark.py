@@ -316,9 +316,9 @@ def test_a_model_per_key(spark, table):
 def test_a_model_per_key_of_a_stream(spark, stream, tmp_path):
     keyed = stream().selectExpr("*", "IF(a > 0, 'right', 'left') AS side")
     model = KernelRegressor(LinearPA())
-    models = on_spark.learn_per_key(
-        model, keyed, key="side", target="y", features=NAMES, order="b", forget_after="1 day"
-    )
+    settings = {"key": "side", "target": "y", "features": NAMES, "order": "b"}
+    models = on_spark.learn_per_key(model, keyed, **settings)
+    assert on_spark.learn_per_key(model, keyed, forget_after="7 days", **settings).isStreaming
     writer = models.writeStream.outputMode("update").format("memory").queryName("devices")
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     query.awaitTermination()

@@ -153,6 +153,7 @@ def learn_per_key(
         weight: as in ``fit``.
         order: a column that the rows of a key are ordered by within a batch, such as their time.
         forget_after: how long a key may have no rows, for example "7 days" of the clock; then its model is forgotten.
+            Spark looks for such keys again and again, so a query with the trigger ``availableNow`` would not end.
         max_bytes: the largest model file that a key may have; more is an error that names the key.
     """
     state = pyspark_module(".sql.streaming.state")
