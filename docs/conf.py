@@ -18,11 +18,29 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
     "command_help",
     "plain_docstrings",
+    "light_and_dark",
 ]
 
 exclude_patterns = ["_extensions"]
+
+sphinx_gallery_conf = {  # runs examples/; an example that fails, fails the build
+    "examples_dirs": "../examples",
+    "gallery_dirs": "examples",  # written there, and not part of the repository
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "gallery.place",
+    "image_scrapers": ("gallery",),
+    "reset_modules": ("matplotlib", "gallery.limit_time"),
+    "reset_modules_order": "both",
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "notebook_extensions": set(),
+    "write_computation_times": False,
+    "show_signature": False,
+    "plot_gallery": True,
+}
 
 html_theme = "furo"
 html_title = f"kernelstream {release}"
@@ -55,6 +73,6 @@ nitpick_ignore_regex = [  # other people's classes, and names that are not publi
     ),
     (
         "py:.*",
-        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|stream\..*|learners\.registry\.Class))",
+        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|(stream|dask|spark|merging|epochs)\..*|learners\.registry\.Class))",
     ),
 ]

@@ -44,8 +44,8 @@ template <class N> static void add_number(nb::dict& state, const StateNumber<N>&
 }
 
 // The rows of the local memory, row by row in the order of their slots.
-template <class N>
-static void add_rows(nb::dict& state, const char* name, const std::vector<N>& from, size_t n, size_t width, size_t stride) {
+template <class N, class A>
+static void add_rows(nb::dict& state, const char* name, const std::vector<N, A>& from, size_t n, size_t width, size_t stride) {
   N* out;
   Made<N> copy = width == 1 && stride == 1 ? make<N>({n}, &out) : make<N>({n, width}, &out);
   for (size_t i = 0; i < n; ++i) std::copy_n(from.data() + i * stride, width, out + i * width);

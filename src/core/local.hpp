@@ -4,8 +4,8 @@
 // of integers, exact in any order: the nearest rows depend on neither the machine nor the chunks.
 //
 // Cells. Each row lies in one cell, each cell under one landmark, the nearest to its rows. A cell of more than kSplit rows is split in
-// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks, the
-// nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
+// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks (more, while
+// these have fewer than kLeastProbed rows), the nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
 // Were there no free cell when one is needed, a row would lie in none, and would not be found.
 //
 // The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
@@ -18,6 +18,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "rows.hpp"
@@ -28,32 +29,44 @@
 
 namespace KS_MODULE {
 
+// Memory that begins with a cache line: a row of 64 steps is two lines then, and not three.
+template <class T> struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <class U> LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+  bool operator==(const LineAllocator&) const { return true; }
+  bool operator!=(const LineAllocator&) const { return false; }
+};
+
 class Local {
  public:
   using Step = int16_t;
+  using Steps = std::vector<Step, LineAllocator<Step>>;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
-  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 0;
-  static constexpr int64_t kExact = 112;       // so many squares of differences below 8 kSteps fit 32 bits
-  static constexpr int64_t kAhead = 24;        // rows fetched ahead
-  static constexpr int64_t kFirstRows = 256;   // allocated at first; then twice as many again and again
-  static constexpr int64_t kCellsPerSplit = 4; // cells at most, per kSplit rows allocated
-  static constexpr double kLargest = 1e30;     // of a target, standardised
+  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 256;
+  static constexpr int64_t kExact = 112;  // so many squares of differences below 8 kSteps fit 32 bits
+  static constexpr int64_t kAhead = 24;  // rows fetched ahead
+  static constexpr int64_t kFirstRows = 256;  // allocated at first; then twice as many again and again
+  static constexpr int64_t kCellsPerSplit = 4;  // cells at most, per kSplit rows allocated
+  static constexpr double kLargest = 1e30;  // of a target, standardised
 
   int64_t width = 0, stride = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there is no local memory
-  int64_t count = 0, next = 0;                 // rows kept; rows put since the memory began
-  std::vector<Step> rows;                      // by slot
+  int64_t count = 0, next = 0;  // rows kept; rows put since the memory began
+  Steps rows;  // by slot
   std::vector<float> targets, weights, residuals;
-  std::vector<int32_t> cells;                  // of each slot; -1: none
-  std::vector<int32_t> landmark_of;            // of each cell, -1 if it is free
-  std::vector<double> relevance;               // of each feature, in (0, 1]: what its scaled value is multiplied by
+  std::vector<int32_t> cells;  // of each slot; -1: none
+  std::vector<int32_t> landmark_of;  // of each cell, -1 if it is free
+  std::vector<double> relevance;  // of each feature, in (0, 1]: what its scaled value is multiplied by
 
   struct Near {
     int64_t square;
     int32_t which;
     bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
   };
-  std::vector<Near> near;                      // the neighbours of the query, by slot, the nearest first
-  std::vector<Near> around;                    // and more of them: the rows that the smoother takes
+  std::vector<Near> near;  // the neighbours of the query, by slot, the nearest first
+  std::vector<Near> around;  // and more of them: the rows that the smoother takes
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
@@ -306,6 +319,25 @@ class Local {
   // residual(old, new) turns its residuals into ours.
   template <class F> void take(const Local& from, const float* targets_, F residual) {
     clear();
+    if (width == from.width && from.next == from.count && from.count <= capacity) {  // the same rows in the same slots and cells
+      allocate(from.count);
+      count = next = from.count;
+      std::copy(from.rows.begin(), from.rows.end(), rows.begin());
+      std::copy_n(targets_, count, targets.begin());
+      std::copy(from.weights.begin(), from.weights.end(), weights.begin());
+      std::copy(from.cells.begin(), from.cells.end(), cells.begin());
+      for (int64_t i = 0; i < count; ++i) residual(from.residuals.data() + i * from.outputs, residuals.data() + i * outputs);
+      auto copy = [](auto& to, const auto& old) { to.insert(to.end(), old.begin(), old.end()); };  // within what is reserved
+      copy(landmark_of, from.landmark_of);
+      copy(members_, from.members_);
+      copy(size_, from.size_);
+      copy(next_cell_, from.next_cell_);
+      copy(sums_, from.sums_);
+      copy(means_, from.means_);
+      copy(free_, from.free_);
+      first_cell_ = from.first_cell_;
+      return;
+    }
     std::vector<float> mine(size_t(outputs), 0.0f);
     for (int64_t i = std::max<int64_t>(0, from.count - capacity); i < from.count; ++i) {
       size_t slot = size_t((from.next - from.count + i) % from.capacity);
@@ -336,7 +368,7 @@ class Local {
   void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
     int64_t i = 0;
 #if defined(__AVX2__)
-    for (; i + 4 <= n; i += 4) {               // four at a time: one sum over the lanes for all
+    for (; i + 4 <= n; i += 4) {  // four at a time: one sum over the lanes for all
       for (int64_t r = i + kAhead; r < std::min(i + kAhead + 4, n); ++r)
         for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
       __m256i total = _mm256_setzero_si256();
@@ -583,16 +615,16 @@ class Local {
   }
 
   std::vector<double> zero_;
-  std::vector<int32_t> members_;               // of each cell: its rows, kSplit + 1 places
-  std::vector<int32_t> size_, next_cell_;      // of each cell: how many rows, the next cell under its landmark
-  std::vector<int32_t> sums_;                  // of each cell
-  std::vector<Step> means_;
-  std::vector<int32_t> first_cell_;            // of each landmark
-  std::vector<int32_t> free_;                  // cells, a heap: the least number is taken first
-  std::vector<Step> landmarks_, query_, packed_;
+  std::vector<int32_t> members_;  // of each cell: its rows, kSplit + 1 places
+  std::vector<int32_t> size_, next_cell_;  // of each cell: how many rows, the next cell under its landmark
+  std::vector<int32_t> sums_;  // of each cell
+  Steps means_;
+  std::vector<int32_t> first_cell_;  // of each landmark
+  std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
+  Steps landmarks_, query_, packed_;
   std::vector<Near> order_, queue_;
   int64_t n_ = 0, allocated_ = 0, ranked_ = 0;  // ranked: how many of order_ are in order
-  int32_t home_ = -1;                          // the nearest cell under the nearest landmark, if the query was looked at
+  int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
   std::vector<const Step*> at_;
   std::vector<int64_t> squares_;
   std::vector<int32_t> slots_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "mixture.hpp"
@@ -23,6 +24,12 @@ struct Axis {
     int64_t at = int64_t(i) + (i < kernel ? last : -int64_t(kernel));
     return slots ? at / L * L * step + at % L : at * step;
   }
+  int64_t end() const {
+    int64_t most = 0;
+    for (size_t i = 0; i < n; ++i) most = std::max(most, offset(i) + 1);
+    return most;
+  }
+  bool operator==(const Axis& o) const { return n == o.n && step == o.step && slots == o.slots && kernel == o.kernel && last == o.last; }
 };
 
 struct StateArray {
@@ -52,6 +59,10 @@ struct StateArray {
   }
   // Entries that both have.
   void copy_corner(const StateArray& from) const {
+    if (rows == from.rows && columns == from.columns) {  // and the padding between them
+      if (size()) std::copy_n(from.data, rows.end() + columns.end() - 1, data);
+      return;
+    }
     size_t n = std::min(columns.n, from.columns.n);
     std::vector<int64_t> to_offset(n), from_offset(n);
     for (size_t j = 0; j < n; ++j) {
@@ -305,14 +316,21 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
 template <class T>
 void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
-  auto share = [&](int64_t k, int64_t c) { return mix[k * after + c]; };
-  std::vector<std::vector<int64_t>> parts(static_cast<size_t>(after));  // the old outputs that each new one is made of
+  struct Part {
+    int64_t from, to;
+    double share, sign;
+  };
+  std::vector<Part> parts;                     // the old outputs that the new ones are made of
+  std::vector<bool> known(static_cast<size_t>(after));
   for (int64_t k = 0; k < before; ++k)
     for (int64_t c = 0; c < after; ++c)
-      if (share(k, c) != 0) parts[size_t(c)].push_back(k);
+      if (double share = mix[k * after + c]; share != 0) {
+        parts.push_back({k, c, share, share > 0 ? 1.0 : -1.0});
+        known[size_t(c)] = true;
+      }
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
   if (before == 1 && after == 1) {
-    moved = share(0, 0) > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+    moved = mix[0] > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
   } else if (before == 1) {
     moved = {std::min_element(mix, mix + after) - mix, std::max_element(mix, mix + after) - mix};
   } else {
@@ -324,15 +342,13 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
     const StateArray* old = source.find(array.name);
     bool least_squares = array.role == StateArray::sides || array.name == "least_squares_weights";
     if (array.role == StateArray::scores || array.role == StateArray::sides) {
-      for (size_t i = 0; i < old->rows.n; ++i)
-        for (int64_t c = 0; c < after; ++c) {
-          double sum = 0;
-          for (int64_t k : parts[size_t(c)]) {   // least squares: the two sides are -1 and +1
-            double s = share(k, c);
-            sum += old->at(i, size_t(k)) * (least_squares ? (s > 0) - (s < 0) : s);
-          }
-          array.at(i, size_t(c)) = sum;
-        }
+      int64_t step = array.columns.step;       // the entries of an output stand together
+      if (step != old->columns.step) continue;  // wide rows' experts, which are rebuilt
+      for (const Part& part : parts) {           // least squares: the two sides are -1 and +1
+        double* mine = array.data + part.to * step;
+        const double* theirs = old->data + part.from * step;
+        for (int64_t i = 0; i < step; ++i) mine[i] += theirs[i] * (least_squares ? part.sign : part.share);
+      }
     } else if (array.role == StateArray::classes) {
       for (size_t c = 0; c < moved.size(); ++c) array.at(size_t(moved[c]), 0) = old->at(c, 0);
     } else if (old->same_shape(array)) {
@@ -340,7 +356,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
     }
     if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
     for (int64_t c = 0; c < after; ++c) {
-      if (!parts[size_t(c)].empty()) continue;
+      if (known[size_t(c)]) continue;
       bool weights = array.role == StateArray::scores;
       for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
         array.at(i, size_t(c)) = -1;
@@ -352,12 +368,11 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
   settle(to);
   if (!to.local.capacity) return;
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
-    for (int64_t c = 0; c < after; ++c) {
-      mine[c] = 0;
-      for (int64_t k : parts[size_t(c)]) mine[c] += old[k] * float((share(k, c) > 0) - (share(k, c) < 0));
-    }
+    std::fill_n(mine, after, 0);
+    for (const Part& part : parts) mine[part.to] += old[part.from] * std::remove_pointer_t<decltype(mine)>(part.sign);
   };
-  for (int64_t i = 0; i < to.capacity; ++i) turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);
+  for (int64_t i = 0; i < std::min(to.learnt, to.capacity); ++i)
+    turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);
   to.local.take(from.local, local_targets, turn);
 }
 

@@ -41,6 +41,7 @@ from kernelstream.labels import (
     add_class,
     codes_of_scores,
     codes_of_targets,
+    is_missing,
     known_codes,
     labels_of_codes,
     link_of,
@@ -753,6 +754,12 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):
             raise ValueError("requires y to be passed, but the target y is None")
         labels: Array = column_or_1d(y, warn=True)
         self._same_length(rows, labels)
+        if labels.dtype.kind == "O":
+            missing = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
+            if missing:
+                raise ValueError(
+                    f"y has {labels[missing[0]]} at row {missing[0]}: every row needs a label; leave out those without one"
+                )
         if labels.dtype.kind == "f":
             bad = np.flatnonzero(~np.isfinite(labels))
             if len(bad):

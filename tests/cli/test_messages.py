@@ -100,7 +100,7 @@ WRONG = [
         "--on-bad-row must be 'stop', 'skip' or 'quarantine=FILE', got 'ignore'",
     ),
     ("run good.csv --latency -1", "expected a number of seconds that is not negative, got '-1'"),
-    ("run good.csv --window 0", "--window and --max-classes must be at least 1"),
+    ("run good.csv --window 0", "--window, --max-classes and --workers must be at least 1"),
     ("run --learner KernelClassifier", "unknown learner 'KernelClassifier'; known: BOGD"),
     ("run --learner NOGD --set eta=fast", "eta must be a finite number > 0, got 'fast'"),
     ("run --rows 1.5", "expected a whole number that is not negative, got '1.5'"),
@@ -111,7 +111,7 @@ WRONG = [
     ("predict good.csv good.csv", "not a model file"),
     (
         "inspect good.csv --column a=date",
-        "expected NAME=KIND with a kind of number, boolean, category, time, text, drop",
+        "expected NAME=KIND with a kind of number, boolean, category, time, text, decimal-comma, day-first,",
     ),
 ]
 

@@ -348,7 +348,11 @@ class Local:
     def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array, Array, Array] | None:
         """Of the target, and of what the aggregation's forecast leaves: by the kernel machine, and by the smoother."""
         q = self.steps(z)
-        probed = set(self.order(q)[:8].tolist())
+        probed: set[int] = set()
+        for landmark in self.order(q).tolist():  # at least 8, and more while they have fewer than 256 rows
+            if len(probed) >= 8 and sum(row[1] in probed for row in self.rows) >= 256:
+                break
+            probed.add(landmark)
         near = [row for row in reversed(self.rows) if row[1] in probed]  # of rows equally far the younger one
         around = sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:64]
         if not around:
