@@ -26,6 +26,7 @@ PROGRAM = "import sys; from kernelstream.cli import main; sys.exit(main())"
 PAGES_RUN_ELSEWHERE = {
     "docs/writing-a-learner.md": "tests/learners/test_contract.py makes a package of it",
     "docs/streaming.md": "tests/test_checkpoint.py runs it, with crashes",
+    "docs/spark.md": "tests/test_spark.py runs it, in its session",
 }
 NOT_RUN = {
     "kernelstream reproduce": "minutes to hours; tests/reproduce",

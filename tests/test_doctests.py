@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
+import shutil
 
 import pytest
 
@@ -22,8 +24,18 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+def on_spark(name):
+    """Modules whose examples need a session of Spark, which the tests of one process share."""
+    return name.startswith("kernelstream.spark")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(m, marks=pytest.mark.xdist_group("spark")) if on_spark(m) else m for m in MODULES],
+)
 def test_doctests(name):
+    if on_spark(name) and not (shutil.which("java") and importlib.util.find_spec("pyspark")):
+        pytest.skip("these examples need pyspark and Java")
     module = importlib.import_module(name)
     failures, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert failures == 0, f"{failures} examples of {name} failed; see the output above"
