@@ -77,7 +77,7 @@ def dask_ml(train: Data, test: Data) -> tuple[float, float]:
 
 
 def spark(train: Data, test: Data) -> tuple[float, float]:
-    """What StreamingLogisticRegressionWithSGD does with a batch, one batch after the other (Spark 4 has no DStreams of its own)."""
+    """What StreamingLogisticRegressionWithSGD does with each batch, without the stream around it."""
     from pyspark.mllib.classification import LogisticRegressionWithSGD
     from pyspark.mllib.regression import LabeledPoint
     from pyspark.sql import SparkSession

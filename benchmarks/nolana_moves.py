@@ -14,6 +14,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 
 import argparse
+import inspect
 import json
 import subprocess
 import sys
@@ -26,6 +27,7 @@ import numpy as np
 from kernelstream.kernels import Gaussian
 from kernelstream.learners import NOLANA
 from kernelstream.rows import as_rows
+from kernelstream.sketches.landmarks import Landmarks
 from kernelstream.stream import load
 
 SIZES = [(m, rank) for m in (100, 200) for rank in (m // 5, m * 4 // 5)]
@@ -46,6 +48,8 @@ def measured(X: Any, m: int, rank: int) -> dict[str, float]:
     kernel, n = Gaussian().settle(X[:128]), MOVES
     y = np.where(np.arange(len(X)) % 2, 1.0, -1.0)
     found = {}
+    older = len(inspect.signature(Landmarks.move).parameters) == 3
+    extra = () if older else (np.empty((m, 0)),)
     for solver in ("scratch", "rank2", "warm", "complement", "auto"):
         try:
             learner = NOLANA(m, rank=rank, kernel=kernel, solver=solver).start(X.shape[1])
@@ -53,7 +57,7 @@ def measured(X: Any, m: int, rank: int) -> dict[str, float]:
             continue
         learner.run(as_rows(X[: 3 * m]), y[: 3 * m])
         if solver != "auto":
-            found[solver] = least(lambda i, at=learner._adapted: at.move(i % m, X[m + i]), n)
+            found[solver] = least(lambda i, at=learner._adapted: at.move(i % m, X[m + i], *extra), n)
             continue
         learner._mapped.epsilon = (0.0, 0.0, 1.0, 1.0)  # so that the next row has a nearest landmark
         learner._mapped.run(as_rows(X[:1]), 0, y[:1], None, np.empty((1, 1)))

@@ -17,10 +17,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
     "command_help",
     "plain_docstrings",
+    "light_and_dark",
 ]
 
 exclude_patterns = ["_extensions"]
@@ -72,6 +72,6 @@ nitpick_ignore_regex = [  # other people's classes, and names that are not publi
     ),
     (
         "py:.*",
-        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|stream\..*|learners\.registry\.Class))",
+        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|(stream|dask|spark|merging|epochs)\..*|learners\.registry\.Class))",
     ),
 ]

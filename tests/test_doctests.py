@@ -1,10 +1,10 @@
-"""Runs the README and the doctests of the installed package: the source alone has no compiled module."""
+"""Runs the doctests of the installed package: the source alone has no compiled module."""
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
-import re
-from pathlib import Path
+import shutil
 
 import pytest
 
@@ -24,8 +24,18 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+def on_spark(name):
+    """Modules whose examples need a session of Spark, which the tests of one process share."""
+    return name.startswith("kernelstream.spark")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(m, marks=pytest.mark.xdist_group("spark")) if on_spark(m) else m for m in MODULES],
+)
 def test_doctests(name):
+    if on_spark(name) and not (shutil.which("java") and importlib.util.find_spec("pyspark")):
+        pytest.skip("these examples need pyspark and Java")
     module = importlib.import_module(name)
     failures, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert failures == 0, f"{failures} examples of {name} failed; see the output above"
@@ -34,22 +44,3 @@ def test_doctests(name):
 def test_there_are_doctests():
     found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("kernelstream.evaluate"))
     assert any(test.examples for test in found)
-
-
-def test_the_readme_runs():
-    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    assert len(blocks) == 3
-    names = {}
-    for block in blocks:
-        exec(block, names)
-    assert names["search"].best_score_ > 0.5
-
-
-def test_the_guide_to_tables_runs(tmp_path, monkeypatch):
-    pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    guide = (Path(__file__).parent.parent / "docs" / "tables.md").read_text(encoding="utf-8")
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL):
-        exec(block, names)

@@ -65,6 +65,33 @@ static void add_local(nb::dict& state, const Local& local) {
   add_rows(state, "local_landmark_of", local.landmark_of, local.landmark_of.size(), 1, 1);
 }
 
+static void add_trees(nb::dict& state, const Trees& trees) {
+  size_t n = size_t(trees.count()), width = size_t(trees.width), all = size_t(trees.trees());
+  float* edges;
+  Made<float> copy = make<float>({width, size_t(Trees::kEdges)}, &edges);
+  std::copy(trees.edges.begin(), trees.edges.end(), edges);
+  state["trees_edges"] = nb::cast(copy);
+  int16_t* rows;                               // a model file has no shorter numbers
+  Made<int16_t> bins = make<int16_t>({n, width}, &rows);
+  std::copy_n(trees.rows.data(), n * width, rows);
+  state["trees_rows"] = nb::cast(bins);
+  add_rows(state, "trees_targets", trees.targets, n, 1, 1);
+  add_rows(state, "trees_weights", trees.weights, n, 1, 1);
+  float* scores;
+  Made<float> of_rows = make<float>({n, size_t(trees.outputs)}, &scores);
+  std::copy_n(trees.scores.data(), n * size_t(trees.outputs), scores);
+  state["trees_scores"] = nb::cast(of_rows);
+  int32_t* splits;
+  Made<int32_t> four = make<int32_t>({all * size_t(Trees::kSplits), 4}, &splits);
+  for (const Trees::Split& split : trees.splits)
+    for (int32_t number : {split.feature, split.cut, split.child[0], split.child[1]}) *splits++ = number;
+  state["trees_splits"] = nb::cast(four);
+  double* values;
+  Made<double> of_leaves = make<double>({all, size_t(Trees::kLeaves)}, &values);
+  std::copy(trees.values.begin(), trees.values.end(), values);
+  state["trees_values"] = nb::cast(of_leaves);
+}
+
 template <class T> static nb::dict state(BoundMixture<T>& b) {
   auto guard = b.locked();
   Layout all = layout(b.model);
@@ -78,6 +105,7 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   for (const auto& number : all.numbers) add_number(state, number);
   for (const auto& count : all.counts) add_number(state, count);
   if (b.model.local.capacity) add_local(state, b.model.local);
+  if (b.model.trees.capacity) add_trees(state, b.model.trees);
   State rows;
   for (const StoredRows& stored : stored_rows(b.model)) {
     auto shown = [&](int64_t j, std::vector<double>&) { return stored.row(j); };
@@ -173,6 +201,61 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
   };
 }
 
+// The trees of a state, checked; to be called after the rest of the state was written.
+template <class T>
+static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std::vector<int64_t>& counts, const Layout& all) {
+  Trees& trees = x.trees;
+  if (!trees.capacity) return [] {};
+  Trees sizes;                                 // what follows from the counts
+  sizes.capacity = trees.capacity;
+  sizes.outputs = trees.outputs;
+  sizes.budget = trees.budget;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (all.counts[i].name == "trees_next") sizes.next = counts[i];
+    if (all.counts[i].name == "trees_grown") sizes.grown = counts[i];
+  }
+  size_t n = size_t(sizes.count()), width = size_t(trees.width), outputs = size_t(trees.outputs), grown = size_t(sizes.trees());
+  Matrix<float> edges, scores;
+  Matrix<int16_t> rows;
+  Vector<float> targets, weights;
+  Matrix<int32_t> splits;
+  Matrix<double> values;
+  get(given, "trees_edges", edges);
+  get(given, "trees_rows", rows);
+  get(given, "trees_targets", targets);
+  get(given, "trees_weights", weights);
+  get(given, "trees_scores", scores);
+  get(given, "trees_splits", splits);
+  get(given, "trees_values", values);
+  require(sizes.grown % trees.outputs == 0 && edges.shape(0) == width && edges.shape(1) == size_t(Trees::kEdges) && rows.shape(0) == n &&
+              rows.shape(1) == width && targets.shape(0) == n && weights.shape(0) == n && scores.shape(0) == n &&
+              scores.shape(1) == outputs && splits.shape(0) == grown * size_t(Trees::kSplits) && splits.shape(1) == 4 &&
+              values.shape(0) == grown && values.shape(1) == size_t(Trees::kLeaves),
+          "the state's trees have the wrong shape");
+  auto finite = [](const auto* a, size_t m) { return std::all_of(a, a + m, [](auto v) { return std::isfinite(v); }); };
+  require(finite(edges.data(), width * size_t(Trees::kEdges)) && finite(targets.data(), n) && finite(weights.data(), n) &&
+              finite(scores.data(), n * outputs) && finite(values.data(), grown * size_t(Trees::kLeaves)),
+          "the state's trees are not finite");
+  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
+  require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
+          "the state's classes are out of range");
+  require(std::all_of(rows.data(), rows.data() + n * width, [](int16_t v) { return v >= 0 && v <= Trees::kEdges; }),
+          "the state's bins are out of range");
+  for (size_t t = 0; t < grown; ++t)
+    require(trees.fit(splits.data() + t * size_t(Trees::kSplits) * 4), "the state's splits are out of range");
+  return [=, &trees]() {
+    trees.allocate(int64_t(n));
+    std::copy_n(edges.data(), trees.edges.size(), trees.edges.data());
+    std::copy_n(rows.data(), n * width, trees.rows.data());
+    std::copy_n(targets.data(), n, trees.targets.data());
+    std::copy_n(weights.data(), n, trees.weights.data());
+    std::copy_n(scores.data(), n * outputs, trees.scores.data());
+    trees.splits.clear();
+    for (const int32_t* s = splits.data(); s < splits.data() + splits.size(); s += 4) trees.splits.push_back({s[0], s[1], {s[2], s[3]}});
+    trees.values.assign(values.data(), values.data() + values.size());
+  };
+}
+
 template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   auto guard = b.locked();
   Mixture<T>& x = b.model;
@@ -193,7 +276,7 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   }
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);
-  std::function<void()> write_local = local_of(given, x, counts, all);
+  std::function<void()> write_local = local_of(given, x, counts, all), write_trees = trees_of(given, x, counts, all);
   Mixture<T> copy = x;                         // of wide models, whose stored rows are checked as they are read
   bool sparse = !x.kept_sparse.empty();
   if (sparse) {
@@ -220,6 +303,7 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   for (size_t i = 0; i < counts.size(); ++i) *all.counts[i].value = counts[i];
   settle(x);
   write_local();
+  write_trees();
 }
 
 // The k nearest neighbours of each row: numbers of the learnt rows (-1 where there are fewer), distances, coefficients, targets.
@@ -317,6 +401,17 @@ template <class T> static void bind_as(nb::module_& m) {
             b.model.set_relevance(r);
           },
           "relevance"_a)
+      .def(
+          "teach_trees",
+          [](B& b, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights) {
+            auto guard = b.locked();
+            require(b.model.trees.capacity && rows.rows.width == b.model.set.width && int64_t(targets.shape(0)) == rows.rows.n &&
+                        int64_t(weights.shape(0)) == rows.rows.n,
+                    "arrays of the wrong shape");
+            require(known_classes(b.model, targets.data(), targets.shape(0)), "class index out of range");
+            b.model.teach_trees(rows.rows, targets.data(), weights.data());
+          },
+          "rows"_a, "targets"_a, "sample_weight"_a)
       .def(
           "absorb",
           [](B& b, Matrix<Local::Step> rows, Vector<float> targets, Vector<float> weights, Matrix<float> residuals) {
@@ -457,6 +552,7 @@ template <class T> static void bind_as(nb::module_& m) {
       .def_prop_ro("ordered", [](B& b) { return b.model.ordered != 0; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })
+      .def_prop_ro("trees", [](B& b) { return b.model.trees.capacity; })
       .def_static("local_row_bytes", &Local::row_bytes, "width"_a, "outputs"_a)
       .def_static("local_landmark_bytes", &Local::landmark_bytes, "width"_a)
       .def_prop_ro("due",

@@ -1,4 +1,4 @@
-// NewtonMixture's rounds: six experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
+// NewtonMixture's rounds: seven experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
 //
 // What the aggregation sees of an expert, in classification: its score as the logit of the class (of class 1 against 0 where there
 // is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit.
@@ -20,6 +20,7 @@
 #include "memory.hpp"
 #include "names.hpp"
 #include "newton.hpp"
+#include "trees.hpp"
 #include "window.hpp"
 
 namespace KS_MODULE {
@@ -46,6 +47,7 @@ template <class T> class Mixture {
   Newton newtons[Expert::newtons];
   Diagonal diagonal;                           // the linear expert of wide rows, in place of its Newton
   Window window;
+  Trees trees;
   Labels labels;
   Aggregate aggregate, local_aggregate;
   Local local;
@@ -73,6 +75,7 @@ template <class T> class Mixture {
         wide(set.width > 3 * set.budget),
         memories{{set.width, set.budget}, {set.width, set.budget}},
         window(window_size, set.width, set.outputs),
+        trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
         labels(classes()),
         aggregate(Expert::count, Expert::window, classes(), set.regression),
         local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
@@ -147,7 +150,7 @@ template <class T> class Mixture {
 
   size_t nbytes() const {
     size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
-                   kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes();
+                   kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes() + trees.nbytes();
     for (const Memory& memory : memories) total += memory.nbytes();
     for (const SparseRow<double>& row : kept_sparse) total += row.nbytes();
     for (const Newton& n : newtons)
@@ -292,6 +295,48 @@ template <class T> class Mixture {
       }
     }
     flush();
+    if (lasting && trees.capacity) plant(rows, targets, weights);
+  }
+
+  // The trees begin again with rows learnt before, the oldest first, which pay for as many trees as new rows would.
+  void plant(const Rows<double>& rows, const double* targets, const double* weights) {
+    std::vector<float> all;
+    for (int64_t i = 0; i < rows.n; ++i) {
+      const float* z = tree_row(memories[MemoryKind::lasting].scaled(rows, i, 1), 0);
+      all.insert(all.end(), z, z + set.width);
+    }
+    trees.begin(all, rows.n);
+    for (int64_t i = 0; i < rows.n; ++i) {
+      trees.look(all.data() + i * set.width);
+      trees.put(standard(targets[i]), relative(weights[i]));
+    }
+    trees.pay(rows.n);
+  }
+
+  // The rows kept, as the classes are now: the trees of the old ones are gone, and new ones are paid for by new rows.
+  void replant() {
+    trees = Trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget);
+    if (!trees.capacity) return;
+    std::vector<float> all;
+    int64_t first = learnt - std::min({learnt, capacity, lasting_age});
+    for (int64_t i = first; i < learnt; ++i) {
+      const float* z = tree_row(memories[MemoryKind::lasting].scaled(kept_row(i % capacity), 0, 1), 0);
+      all.insert(all.end(), z, z + set.width);
+    }
+    trees.begin(all, learnt - first);
+    for (int64_t i = first; i < learnt; ++i) {
+      trees.look(all.data() + (i - first) * set.width);
+      trees.put(kept_targets[size_t(i % capacity)], relative(kept_weights[size_t(i % capacity)]));
+    }
+  }
+
+  // Rows that models learnt which were merged into this one.
+  void teach_trees(const Rows<double>& rows, const double* targets, const double* weights) {
+    for (int64_t i = 0; i < rows.n; ++i) {
+      trees.look(tree_row(memories[MemoryKind::lasting].scaled(rows, i, 1), 0));
+      trees.put(standard(targets[i]), relative(weights[i]));
+      trees.pay(1);
+    }
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -360,11 +405,14 @@ template <class T> class Mixture {
   static MemoryKind::Name memory_of(int expert) {
     return expert == Expert::recent || expert == Expert::window ? MemoryKind::recent : MemoryKind::lasting;
   }
-  ExpertSet experts() const { return ordered ? ExpertSet::all() : ExpertSet{Expert::lasting, Expert::least_squares, Expert::linear}; }
+  ExpertSet experts() const {
+    return ordered ? ExpertSet::all() : ExpertSet{Expert::lasting, Expert::least_squares, Expert::linear, Expert::trees};
+  }
   MemorySet used() const { return ordered ? MemorySet::all() : MemorySet{MemoryKind::lasting}; }
   std::vector<bool> included() const {
     std::vector<bool> all(size_t(aggregate.candidates()), true);
     all[Expert::window] = window.size > 0;
+    all[Expert::trees] = trees.capacity > 0;
     for (int k = 0; k < aggregate.candidates(); ++k)
       if (!ordered && (k < Expert::count ? !experts().has(k) : k > Expert::count)) all[size_t(k)] = false;
     return all;
@@ -418,6 +466,18 @@ template <class T> class Mixture {
     for (int e = 0; e < Expert::newtons; ++e)
       if (experts.has(e) && newtons[e].m) newtons[e].score(feature_row(e, r), f + e * set.outputs);
     if (experts.has(Expert::window) && window.size) window.score(scaled_[MemoryKind::recent], r, f + Expert::window * set.outputs);
+    if (experts.has(Expert::trees) && trees.capacity)
+      std::copy_n(trees.look(tree_row(scaled_[MemoryKind::lasting], r)), set.outputs, f + Expert::trees * set.outputs);
+  }
+
+  // A row as the trees see it: scaled row r, moved back.
+  const float* tree_row(const Rows<double>& z, int64_t r) {
+    const auto& zero = memories[MemoryKind::lasting].zero;
+    tree_row_.resize(size_t(set.width));
+    if (z.sparse())
+      for (int64_t d = 0; d < set.width; ++d) tree_row_[size_t(d)] = float(zero[size_t(d)]);
+    z.each(r, [&](int64_t d, double v) { tree_row_[size_t(d)] = float(v + zero[size_t(d)]); });
+    return tree_row_.data();
   }
 
   void forecast(int64_t r, double* out) {
@@ -508,6 +568,10 @@ template <class T> class Mixture {
       diagonal.learn(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, slopes_.data());
     }
     if (experts.has(Expert::window) && window.size) window.learn(scaled_[MemoryKind::recent], r, y, weight);
+    if (experts.has(Expert::trees) && trees.capacity && !held) {
+      trees.put(y, weight);
+      trees.pay(1);
+    }
   }
 
   void residuals(double* f, double y, double weight) const {
@@ -587,7 +651,7 @@ template <class T> class Mixture {
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
   Rows<double> scaled_[MemoryKind::count];
   std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
-  std::vector<float> residual_;
+  std::vector<float> residual_, tree_row_;
   const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
 };
 

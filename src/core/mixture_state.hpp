@@ -207,6 +207,11 @@ template <class T> Layout layout(Mixture<T>& x) {
     all.numbers.push_back({"local_noise_rounds", &x.local_aggregate.noise_rounds, -most, most});
     all.counts.push_back({"local_next", &x.local.next, 0, many});
   }
+  if (x.trees.capacity) {                      // nor are the rows of the trees, and the trees
+    all.counts.push_back({"trees_next", &x.trees.next, 0, many});
+    all.counts.push_back({"trees_grown", &x.trees.grown, 0, many});
+    all.counts.push_back({"trees_credit", &x.trees.credit, 0, many});
+  }
   all.numbers.push_back({"target_centre", &x.target_centre, -most, most});
   all.numbers.push_back({"target_spread", &x.target_spread, positive, most});
   return all;
@@ -308,6 +313,8 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
     to.local.take(from.local, from.local.targets.data(), [&](const float* old, float* mine) { std::copy_n(old, to.set.outputs, mine); });
   else
     to.local.clear();
+  to.trees = Trees(to.set.width, to.set.outputs, to.set.regression, to.wide ? 0 : to.set.budget);
+  if (same) to.trees.take(from.trees);
   return same;
 }
 
@@ -366,6 +373,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
   std::copy_n(targets, to.capacity, to.kept_targets.data());
   copy_stored(to, from);
   settle(to);
+  to.replant();
   if (!to.local.capacity) return;
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
     std::fill_n(mine, after, 0);

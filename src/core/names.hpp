@@ -8,8 +8,8 @@ namespace KS_MODULE {
 
 // The first four take Newton steps. An expert's number is also its number as a candidate of the aggregation.
 struct Expert {
-  enum Name { lasting, least_squares, recent, linear, window, labels };
-  static constexpr int count = 6, newtons = 4;
+  enum Name { lasting, least_squares, recent, linear, window, trees, labels };
+  static constexpr int count = 7, newtons = 4;
 };
 
 // What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
@@ -35,7 +35,8 @@ struct Reason {
 constexpr const char* kReasons[] = {"first_rows", "more_rows", "beaten", "uncovered"};
 
 // Whatever the aggregation takes a mean of: the experts and the stacked forecasts.
-constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear", "window", "labels", "stack", "forgetting_stack"};
+constexpr const char* kCandidates[] = {"lasting", "least_squares", "recent", "linear",          "window",
+                                       "trees",   "labels",        "stack",  "forgetting_stack"};
 constexpr const char* kMemories[] = {"lasting", "recent"};
 
 template <size_t N> int number_of(const char* const (&names)[N], const std::string& name) {

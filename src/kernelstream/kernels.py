@@ -308,18 +308,8 @@ class RationalQuadratic(_Radial):
         return super().gradient(X, Y) | {"alpha": in_alpha}
 
 
-class Laplacian(_Radial):
-    """``exp(-gamma |x - x'|_1)`` with ``gamma = 1 / bandwidth``.
-
-    Args:
-        gamma: the scale, or
-        bandwidth: its inverse, or ``"median"`` (the default): the median 1-norm distance between the first examples.
-
-    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4).tolist()
-    [[0.1353]]
-    """
-
-    name = "laplacian"
+class _Proportional(_Radial):
+    """A kernel of ``gamma`` times a distance that is in proportion to the features: ``gamma = 1 / bandwidth``."""
 
     @staticmethod
     def input_scale(gammas: Array) -> Array:
@@ -339,6 +329,20 @@ class Laplacian(_Radial):
         return -(gamma**2)
 
 
+class Laplacian(_Proportional):
+    """``exp(-gamma |x - x'|_1)`` with ``gamma = 1 / bandwidth``.
+
+    Args:
+        gamma: the scale, or
+        bandwidth: its inverse, or ``"median"`` (the default): the median 1-norm distance between the first examples.
+
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4).tolist()
+    [[0.1353]]
+    """
+
+    name = "laplacian"
+
+
 class _Histogram(Kernel):
     """A kernel for rows of entries that are counts or shares: none below zero."""
 
@@ -353,7 +357,7 @@ class _Histogram(Kernel):
             )
 
 
-class ChiSquared(_Histogram, _Radial):
+class ChiSquared(_Histogram, _Proportional):
     """``exp(-gamma sum_d (x_d - x'_d)^2 / (x_d + x'_d))`` for histograms, with ``gamma = 1 / bandwidth``; 0 / 0 counts as 0.
 
     Args:
@@ -373,23 +377,6 @@ class ChiSquared(_Histogram, _Radial):
     """
 
     name = "chi_squared"
-
-    @staticmethod
-    def input_scale(gammas: Array) -> Array:
-        """Times this, the entries of a row have ``gammas`` in the kernel of ``gamma = 1``."""
-        return gammas
-
-    @staticmethod
-    def _distance(measures: Array) -> Array:
-        return measures
-
-    @staticmethod
-    def _gamma(bandwidth: float) -> float:
-        return 1 / bandwidth
-
-    @staticmethod
-    def _gamma_slope(gamma: float) -> float:
-        return -(gamma**2)
 
 
 class Intersection(_Histogram):

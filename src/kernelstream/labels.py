@@ -21,6 +21,7 @@ __all__ = [
     "add_class",
     "codes_of_scores",
     "codes_of_targets",
+    "is_missing",
     "known_codes",
     "labels_of_codes",
     "link_of",
@@ -224,3 +225,14 @@ def probabilities(scores: Array, n_classes: int, link: str | None) -> Array:
     if n_classes < 2:
         return np.ones_like(p)
     return np.hstack([1 - p, p]) if n_classes == 2 else np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, NaT or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("nan")
+    (True, True, False)
+    """
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, float) and label != label

@@ -44,10 +44,10 @@ Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 3
+FORMAT = 4
 """The format written. A file of a higher one is refused; lower ones are read.
 
-2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression.
+2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression. 4: its trees.
 """
 
 MAX_BYTES = 1 << 33

@@ -170,8 +170,16 @@ class Aggregate:
         0.01,
     )
 
-    def __init__(self, experts: int, regression: bool, local: bool = False, ordered: bool = True) -> None:
-        self.E, self.regression, self.local, self.ordered = experts, regression, local, ordered
+    def __init__(
+        self, experts: int, regression: bool, local: bool = False, ordered: bool = True, trees: bool = True
+    ) -> None:
+        self.E, self.regression, self.local, self.ordered, self.trees = (
+            experts,
+            regression,
+            local,
+            ordered,
+            trees,
+        )
         self.start_shares = np.ones(experts + 2)
         late = np.ones(experts)  # of an even share
         late[1 if local else experts - 1 :] = 0.3 if local else self.LABELS_SHARE
@@ -179,15 +187,17 @@ class Aggregate:
         if not ordered:
             part[experts + 1] = 0  # forgetting_stack
         if not (ordered or local):
-            part[[2, 4, 5]] = 0  # recent, window, labels
+            part[[2, 4, 6]] = 0  # recent, window, labels
+        if not (trees or local):
+            part[5] = 0
         late *= part[:experts]
         self.start_shares[:experts] = late
         self.start_shares *= part
         self.start_shares /= self.start_shares.sum()
         self.shares = self.start_shares.copy()
         self.mean = np.append(
-            np.full(experts - 2, 1 / (experts - 2)), [0.0, 0.0]
-        )  # window and labels begin with nothing
+            np.full(experts - 3, 1 / (experts - 3)), [0.0, 0.0, 0.0]
+        )  # window, trees and labels begin with nothing
         if local:  # the aggregation's forecast alone
             self.mean = np.eye(experts)[0]
         self.mean *= part[:experts]
@@ -202,7 +212,7 @@ class Aggregate:
         """All candidates from now on."""
         if self.ordered:
             return
-        all_of_them = Aggregate(self.E, self.regression, self.local)
+        all_of_them = Aggregate(self.E, self.regression, self.local, trees=self.trees)
         added = (self.start_shares == 0) & (all_of_them.start_shares > 0)
         self.start_shares, self.mean, self.start = (
             all_of_them.start_shares,
@@ -319,6 +329,171 @@ class Labels:
         self.last = y
 
 
+class Trees:
+    """Regression trees, each fitted to what the others leave; rows as bins, sums of slopes as integers."""
+
+    LEAVES, EDGES, SAMPLED, FEATURES, WORK, RATE = 16, 254, 4096, 32, 4000, 0.15
+
+    def __init__(self, width: int, outputs: int, regression: bool, budget: int) -> None:
+        self.width, self.outputs, self.regression = width, outputs, regression
+        self.capacity = min(40 * budget, 2**20 // width)
+        self.most = max(1, min(budget // 2, 512 // outputs if outputs > 1 else budget)) * outputs
+        self.begin(np.zeros((0, width), np.float32))
+
+    def begin(self, Z: Array) -> None:
+        """No rows, no trees, other edges."""
+        self.next = self.grown = self.credit = 0
+        self.asked, self.answer = (b"", -1, -1), np.zeros(self.outputs)
+        self.rows: dict[int, tuple[Array, np.float32, np.float32, Array]] = {}  # by slot
+        self.trees: dict[
+            int, tuple[Array, Array, Array]
+        ] = {}  # a tree: lows and highs of its boxes, in bins, and values
+        self.edges = [self.edges_of(column) for column in Z.astype(np.float32).T]
+
+    def edges_of(self, column: Array) -> Array:
+        """Middles between the distinct values, or between those around quantiles."""
+        distinct, n = np.unique(column), len(column)
+        at = np.arange(1, len(distinct))
+        if len(distinct) > self.EDGES + 1:
+            quantiles = np.sort(column)[np.arange(1, self.EDGES + 1) * n // (self.EDGES + 1)]
+            at = np.unique(np.searchsorted(distinct, quantiles))
+            at = at[at > 0]
+        return (distinct[at - 1] + distinct[at]) / np.float32(2)
+
+    def bins(self, z: Array) -> Array:
+        """How many edges are below."""
+        pairs = zip(self.edges, z.astype(np.float32), strict=True)
+        return np.array([int(np.sum(edges < v)) for edges, v in pairs])
+
+    def values(self, tree: tuple[Array, Array, Array], rows: Array) -> Array:
+        """Those of the boxes that the rows are in."""
+        lows, highs, values = tree
+        within = np.all((rows[:, None] >= lows) & (rows[:, None] <= highs), axis=2)
+        return values[np.argmax(within, axis=1)]
+
+    def score(self, z: Array) -> Array:
+        """One per output."""
+        asked = (z.tobytes(), self.grown, self.next)
+        if asked != self.asked:  # the same row is asked for several times in a round
+            f = np.zeros(self.outputs)
+            row = self.bins(z)[None] if self.trees else None
+            for t in range(len(self.trees)):
+                f[t % self.outputs] += self.values(self.trees[t], row)[0]
+            self.asked, self.answer = asked, f
+        return self.answer.copy()
+
+    def put(self, z: Array, y: float, weight: float) -> None:
+        """Keep a row."""
+        if not self.edges:  # before the first rebuild
+            self.edges = [np.zeros(0, np.float32)] * self.width
+        y = min(max(y, -1e30), 1e30)
+        row = (self.bins(z), np.float32(y), np.float32(weight), self.score(z).astype(np.float32))
+        self.rows[self.next % self.capacity] = row
+        self.next += 1
+
+    def pay(self, rows: int) -> None:
+        """Trees for the work of so many rows."""
+        self.credit += rows * self.WORK
+        while self.next >= 16:
+            n, used = len(self.rows), min(self.FEATURES, self.width)
+            price = self.outputs * (
+                3 * min(n, self.SAMPLED) * used
+                + self.LEAVES * used * min(n, 256) // 2
+                + n * (4 * self.outputs + 12)
+            )
+            if self.credit < price:
+                return
+            self.credit -= price
+            self.grow()
+
+    def add(self, t: int, sign: int) -> None:
+        """The scores of the rows with a tree more or less."""
+        values = sign * self.values(self.trees[t], np.array([row for row, *_ in self.rows.values()]))
+        for (*_, scores), value in zip(self.rows.values(), values, strict=True):
+            scores[t % self.outputs] += np.float32(value)
+
+    def step(self, y: float, f: Array, c: int) -> tuple[float, float]:
+        """Minus the slope of the loss, and its curvature."""
+        f = f.astype(float)
+        if self.regression:
+            return y - f[0], 1.0
+        p = 1 / (1 + math.exp(-f[0])) if self.outputs == 1 else float(softmax(f)[c])
+        return (y > 0 if self.outputs == 1 else int(y) == c) - p, p * (1 - p)
+
+    def grow(self) -> None:
+        """A tree more of each output."""
+        trees = [self.grown % self.most + c for c in range(self.outputs)]
+        for t in trees if self.grown >= self.most else []:
+            self.add(t, -1)
+        for t, tree in zip(trees, [self.tree(t, self.grown // self.outputs) for t in trees], strict=True):
+            self.trees[t] = tree
+        for t in trees:
+            self.add(t, 1)
+        self.grown += self.outputs
+
+    def tree(self, t: int, number: int) -> tuple[Array, Array, Array]:
+        """Fitted to what the others leave."""
+        n, low, high = len(self.rows), np.zeros(self.width, int), np.full(self.width, 255)
+        some = [i for i in range(n) if n <= self.SAMPLED or mixed(i, number) % n < self.SAMPLED]
+        split = [d for d in range(self.width) if len(self.edges[d])]
+        used = sorted(sorted(split, key=lambda d: mixed(~d, number))[: self.FEATURES])
+        if not used:
+            return low[None], high[None], np.zeros(1)
+        steps = [self.step(self.rows[i][1], self.rows[i][3], t % self.outputs) for i in some]
+        both = np.array(
+            [[float(self.rows[i][2]) * part for part in pair] for i, pair in zip(some, steps, strict=True)]
+        )
+        units = np.maximum(np.abs(both).max(axis=0), 1e-30) / 2**17
+        sums = np.floor(both / units + 0.5).astype(int)
+        bins = np.array([self.rows[i][0] for i in some])
+        leaves = [(low, high, np.arange(len(some)))]
+        best = [self.best(sums, bins, used, units)]
+        while len(leaves) < self.LEAVES:
+            at = int(np.argmax([gain for gain, _, _ in best]))
+            gain, d, cut = best[at]
+            if not gain > 0:
+                break
+            low, high, rows = leaves[at]
+            below = bins[rows, d] <= cut
+            first, second = high.copy(), low.copy()
+            first[d], second[d] = cut, cut + 1
+            leaves[at] = (low, first, rows[below])
+            leaves.append((second, high, rows[~below]))
+            best.append((0.0, 0, 0))
+            for k in (at, -1):
+                best[k] = self.best(sums[leaves[k][2]], bins[leaves[k][2]], used, units)
+        totals = np.array([sums[rows].sum(axis=0) for _, _, rows in leaves]) * units
+        lows, highs, _ = zip(*leaves, strict=True)
+        return np.array(lows), np.array(highs), self.RATE * totals[:, 0] / (totals[:, 1] + 1)
+
+    def best(self, sums: Array, bins: Array, used: list[int], units: Array) -> tuple[float, int, int]:
+        """The largest gain, the feature and the cut that have it."""
+        G, H = sums.sum(axis=0) * units
+        before, found = G * G / (H + 1), (0.0, 0, 0)
+        if H < 2:
+            return found
+        for d in used:
+            cuts = np.unique(bins[:, d])
+            cuts = cuts[cuts < len(self.edges[d])]
+            g, h = ((bins[:, d] <= cuts[:, None]).astype(int) @ sums * units).T
+            left, right = h + 1, H - h + 1
+            gains = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before
+            gains[(h < 1) | (H - h < 1)] = 0
+            for cut, gain in zip(cuts.tolist(), gains.tolist(), strict=True):
+                if gain > found[0] + 1e-9 * before:
+                    found = (gain, d, cut)
+        return found
+
+
+def mixed(a: int, b: int) -> int:
+    """splitmix64 of two numbers."""
+    word = 2**64 - 1
+    x = ((a & word) * 0x9E3779B97F4A7C15 + b * 0xD1342543DE82EF95) & word
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & word
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & word
+    return x ^ (x >> 31)
+
+
 class Local:
     """All rows kept, and kernel ridge regression on the nearest of those whose landmark is among the nearest eight."""
 
@@ -403,7 +578,8 @@ class NewtonMixture(Learner):
         self.next_rebuild: float = 2
         self.cusum = self.coverage_start = self.coverage = 0.0
         self.events: list[tuple[int, str]] = []
-        self.aggregate = Aggregate(6, regression, ordered=ordered)
+        self.trees = None if self.wide else Trees(width, outputs, regression, budget)
+        self.aggregate = Aggregate(7, regression, ordered=ordered, trees=not self.wide)
         self.local = Local(width, local_rows) if width <= 3 * budget else None
         self.local_aggregate = Aggregate(5, regression, local=True, ordered=ordered)
         self.residuals: list[Array] = []  # of the rows kept, in the units of the targets
@@ -457,7 +633,7 @@ class NewtonMixture(Learner):
         return gaussian(self.recent.scaled(x)[None], Z, self.recent.gamma)[0] @ np.linalg.solve(K, Y)
 
     def raw(self, x: Array) -> Array:
-        """Scores of the five experts."""
+        """Scores of the six experts."""
         lasting = self.features("lasting", x)
         linear = self.lasting.scaled(x) if self.wide else lasting[self.budget :]
         return np.array(
@@ -467,6 +643,7 @@ class NewtonMixture(Learner):
                 self.recent_expert.score(self.features("recent", x)),
                 self.linear.score(linear),
                 self.window_score(x),
+                np.zeros(self.outputs) if self.trees is None else self.trees.score(self.lasting.scaled(x)),
             ]
         )
 
@@ -477,7 +654,7 @@ class NewtonMixture(Learner):
             return np.vstack([raw, [[self.last_target]]])
         raw[[1, 4]] *= 4
         if self.outputs == 1:
-            raw = np.hstack([np.zeros((5, 1)), raw])
+            raw = np.hstack([np.zeros((6, 1)), raw])
         return np.vstack([np.clip(raw, -15, 15), self.labels.logits()])
 
     def score_one(self, x: Array) -> Array:
@@ -548,6 +725,15 @@ class NewtonMixture(Learner):
         for (x, y, w), residual in zip(kept, self.residuals[-len(kept) :], strict=True):
             self.local.put(self.lasting.scaled(x), self.standard(y), w, residual / unit)
 
+    def plant(self, kept: Kept) -> None:
+        """The trees anew from the rows kept, which pay once more."""
+        if self.trees is None:
+            return
+        self.trees.begin(np.array([self.lasting.scaled(x) for x, _, _ in kept]))
+        for x, y, w in kept:
+            self.trees.put(self.lasting.scaled(x), self.standard(y), w)
+        self.trees.pay(len(kept))
+
     def rescale_local(self) -> None:
         """Relevances by what has been learnt since; the rows kept are moved."""
         if self.local is None or self.lasting_age not in (
@@ -617,6 +803,9 @@ class NewtonMixture(Learner):
         self.learn_local(x, label, target, w, self.aggregate.forecast(logits))
         recent = self.features("recent", x)
         self.teach("lasting", x, target, w)
+        if self.trees is not None:
+            self.trees.put(self.lasting.scaled(x), target, w)
+            self.trees.pay(1)
         if self.ordered:
             self.recent_expert.learn(
                 recent, target, w
@@ -685,7 +874,7 @@ class NewtonMixture(Learner):
             self.target_spread = max(1.0, abs(self.target_centre))
         if self.lasting_age <= 2:  # losses of targets of unknown scale
             self.residuals = [0 * residual for residual in self.residuals]
-            self.aggregate = Aggregate(6, True, ordered=self.ordered)
+            self.aggregate = Aggregate(7, True, ordered=self.ordered, trees=not self.wide)
             self.local_aggregate = Aggregate(5, True, local=True, ordered=self.ordered)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):
@@ -750,6 +939,7 @@ class NewtonMixture(Learner):
             first = self.lasting_age < self.capacity
             self.next_rebuild = min(later, default=self.capacity) if first else math.inf
             self.cusum, self.cusum_age = 0.0, 0
+            self.plant(kept)
             self.refill(kept)
         else:
             self.recent_age, self.coverage_start, self.coverage = 0, 0.0, 0.0

@@ -124,7 +124,7 @@ def parse_csv(text, delimiter=b",", header=None, task="classification", max_cate
                 if i < target and kinds[i] == "number":
                     value = math.nan if field in MISSING else number(field)
                     if value is None:
-                        raise Bad(f"{shown(field)} is not a number (a column of categories: categorical=)")
+                        raise Bad(f"{shown(field)} is not a number (a column of another kind: columns=)")
                     if math.isinf(value):
                         raise Bad(f"{shown(field)} is not finite")
                     numbers[column] = value

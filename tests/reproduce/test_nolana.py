@@ -13,9 +13,8 @@ from scipy.spatial.distance import pdist
 from kernelstream import KernelClassifier
 from kernelstream.kernels import Gaussian
 from kernelstream.learners import FOGD, NOLANA
-from kernelstream.learners.nolana import carry_over
 from kernelstream.rows import as_rows
-from kernelstream.sketches.landmarks import Landmarks
+from kernelstream.sketches.landmarks import Landmarks, carry_over
 from kernelstream.stream.datasets import DATASETS
 from kernelstream_reproduce.protocols.nolana import PROTOCOL, procedures
 from kernelstream_reproduce.protocols.nolana.experiments import EPSILONS, LEARNERS
@@ -89,7 +88,7 @@ def test_one_stage_keeps_the_weights(one_stage):
         distances = np.sum((landmarks.points - x) ** 2, axis=1)
         if distances.min() >= epsilon:
             old = landmarks.matrix.copy()
-            cross = landmarks.move(int(distances.argmin()), x)
+            cross = landmarks.move(int(distances.argmin()), x, np.eye(len(landmarks.points)))
             if not one_stage:
                 w = carry_over(cross @ (old.T @ w), landmarks.gram @ landmarks.matrix.T, theta)
             moves += 1

@@ -115,7 +115,10 @@ def _with_flags(text: str) -> str:
     arguments = "target|task|categorical|columns|drop|hashed|header|delimiter|charset|format|n_features|max_features|max_classes"
 
     def flag(found: re.Match[str]) -> str:
-        name, value = found[1].replace("charset", "encoding").replace("_", "-"), found[2].strip("'")
+        name, value = (
+            found[1].replace("charset", "encoding").replace("columns", "column").replace("_", "-"),
+            found[2].strip("'"),
+        )
         return f"--{name} {value}".rstrip()
 
     text = re.sub(rf"(?<![-\w])({arguments})=('[\w-]*'|[A-Z]+\b|)", flag, text)

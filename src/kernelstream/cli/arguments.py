@@ -130,7 +130,7 @@ def columns(text: str) -> list[str | int]:
     return [column(part) for part in text.split(",") if part]
 
 
-KINDS = ("number", "boolean", "category", "time", "text", "drop")
+KINDS = ("number", "boolean", "category", "time", "text", "decimal-comma", "day-first", "month-first", "drop")
 """What a column may be said to be; `kernelstream.tables.kinds` explains."""
 
 

@@ -38,6 +38,8 @@ class BSGD(ExpansionLearner):
         kernel: Gaussian for merging; any kernel, or a callable ``kernel(X, Y)``, for removal. By default Gaussian with the median
             bandwidth.
 
+    Written without the paper's text at hand: what follows, too, is by what is generally known of it.
+
     This differs from the paper in:
         1. the bound ``eta``, without which squared losses diverge in the first rounds;
         2. h is searched on a grid of nine points of [0, 1] and by bisection of the slope beside the best one (the paper: golden

@@ -72,6 +72,8 @@ class DoublySGD(KernelLearner):
         max_size: how many rounds with a slope may be stored before an error ends the growth.
         seed: of the frequencies.
 
+    Written without the paper's text at hand: what follows, too, is by what is generally known of it.
+
     This differs from the paper in:
         1. steps: the paper has ``theta / t``, to which ours comes near for a large eta (``theta = 1 / lam``);
         2. a round without slope stores nothing, and frequencies are numbered by the rounds with one;

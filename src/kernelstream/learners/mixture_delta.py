@@ -8,6 +8,7 @@
 - linear of wide rows: its squares add, its weights are averaged by rows.
 - shares: their geometric mean by rows. Fixed share keeps them above a least value, so their ratios are no sums of losses.
 - rows kept: a random sample of the parts'. The local memory: the rows of the base, then those of all parts, the newest the last.
+- trees: those of the base, which then learn the rows kept of all parts.
 - window: empty; labels: that of the base. They depend on the order of rows, and there is none between parts.
 
 Broderick, Boyd, Wibisono, Wilson and Jordan, "Streaming variational Bayes", NIPS 2013.
@@ -20,7 +21,7 @@ import numpy as np
 from kernelstream.learners.base import Array, State
 from kernelstream.learners.delta import averaged, from_half, half, inverse, record_keys
 
-__all__ = ["LOCAL", "added", "delta_between"]
+__all__ = ["KEPT", "LOCAL", "added", "delta_between"]
 
 #: Experts whose statistics add, and those that forget.
 LASTING, RECENT = ("lasting", "least_squares", "linear"), ("recent",)

@@ -10,7 +10,8 @@ Nystrom map whitened, and a linear part.
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
 squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
 ``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
-often a label follows itself, and the classes' recent frequencies, x unseen. In regression all use the squared loss, (1) to
+often a label follows itself, and the classes' recent frequencies, x unseen; (7) *trees*: small regression trees, each fitted
+to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
 (3) differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
 *lasting* one; (3) and (5) the *recent* one.
 
@@ -54,7 +55,7 @@ from kernelstream.errors import MergeError
 from kernelstream.explanations import Event, EventLog, Neighbours
 from kernelstream.learners.base import State, state_error
 from kernelstream.learners.core_learner import CoreLearner
-from kernelstream.learners.mixture_delta import LOCAL, added, delta_between
+from kernelstream.learners.mixture_delta import KEPT, LOCAL, added, delta_between
 from kernelstream.rows import WIDEST_DENSE, as_rows, rows_of_state
 from kernelstream.validate import check_integer
 
@@ -87,8 +88,8 @@ MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
-#: Local experts in model files of format 2.
-FORMAT_2_LOCAL = 3
+#: Local experts in model files of format 2; experts in those of formats 1 to 3, which had no trees, the fifth now.
+FORMAT_2_LOCAL, FORMAT_3_EXPERTS, TREES = 3, 6, 5
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -152,8 +153,9 @@ class NewtonMixture(CoreLearner):
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
     that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
     (``budget + C + 1`` when ``D > 3 budget``) about ``4.5 m^2 + 3 budget^2 + 4 budget D`` multiplications and
-    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D)`` bytes, whatever the length of the stream; rows of more than ``2**22 / budget``
-    features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than accuracy.
+    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D) + 40 budget (D + 12)`` bytes, whatever the length of the
+    stream; rows of more than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD`
+    where a microsecond a row matters more than accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
@@ -234,7 +236,12 @@ class NewtonMixture(CoreLearner):
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
         stored = 6 * width + (0 if width > WIDEST_DENSE else (2 * landmarks + window + kept) * width)
-        return 8 * (numbers + stored + 2 * window**2)
+        trees = (
+            0
+            if wide
+            else min(40 * landmarks, 2**20 // max(1, width)) * (width + 4 * outputs + 8) + 1016 * width
+        )
+        return 8 * (numbers + stored + 2 * window**2) + trees
 
     def _build_core(self, sizes: tuple[int, int, int] | None = None) -> None:
         self._landmarks, window, kept = sizes or self._sizes(self._width)
@@ -350,6 +357,13 @@ class NewtonMixture(CoreLearner):
         if "keep/local/key" in delta:
             order = np.argsort(-delta["keep/local/key"], kind="stable")
             self._core.absorb(*(np.ascontiguousarray(delta[f"keep/local/{name}"][order]) for name in LOCAL))
+        if self._core.trees:
+            rows, targets, weights = (delta[f"keep/kept/{name}"] for name in KEPT[:3])
+            self._core.teach_trees(
+                as_rows(np.ascontiguousarray(rows), np.float64),
+                np.ascontiguousarray(targets),
+                np.ascontiguousarray(weights),
+            )
         if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
@@ -520,7 +534,29 @@ class NewtonMixture(CoreLearner):
         self._log.restore(log)
 
     def upgrade_state(self, state: State) -> State:
-        """The state of an older version as one of today: one of a model file of format 1 gets today's names."""
+        """The state of an older version as one of today."""
+        return self._with_trees(self._with_local(state))
+
+    def _with_trees(self, state: State) -> State:
+        """A state of format 3: no trees until the lasting memory is rebuilt, and nothing of the shares and stacks for them."""
+        n = FORMAT_3_EXPERTS
+        shapes = {"shares": (n + 2,), "stack_weights": (2 * n,), "stack_covariances": (2 * n * n,)}
+        if "shape" not in state or any(name.startswith("trees_") for name in state):
+            return state
+        if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
+            return state
+        fresh = self._empty(state)
+        added = {name: array for name, array in fresh.items() if name.startswith("trees_")}
+        added["shares"] = np.insert(state["shares"], TREES, 0.0)
+        added["stack_weights"] = np.insert(state["stack_weights"].reshape(2, n), TREES, 0.0, axis=1).ravel()
+        covariances = fresh["stack_covariances"].reshape(2, n + 1, n + 1) * np.eye(n + 1)
+        others = np.delete(np.arange(n + 1), TREES)
+        for k, before in enumerate(state["stack_covariances"].reshape(2, n, n)):
+            covariances[k][np.ix_(others, others)] = before
+        return state | added | {"stack_covariances": covariances.ravel()}
+
+    def _with_local(self, state: State) -> State:
+        """A state of format 1, which gets today's names, or of format 2."""
         if "events" not in state:
             state = state | EventLog((), ()).state()
         if "learnt" in state and "ordered" not in state:
@@ -579,11 +615,14 @@ class NewtonMixture(CoreLearner):
 
     def _empty_local(self, state: State) -> State:
         """The arrays of an empty local memory, which an older state lacks."""
-        width, outputs, regression, _ = (int(v) for v in state["shape"])
-        fresh = (
-            NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression)).state()
-        )
+        fresh = self._empty(state)
         return {name: fresh[name] for name in fresh if name.startswith("local_") or name == "kept_residuals"}
+
+    def _empty(self, state: State) -> State:
+        """The state of such a model that has learnt nothing."""
+        width, outputs, regression, _ = (int(v) for v in state["shape"])
+        started = NewtonMixture(self.budget, self.memory).start(width, outputs, regression=bool(regression))
+        return started.state()
 
     def widen(self, width: int) -> None:
         """Accept more features; those seen before keep their columns, the new ones were always zero."""

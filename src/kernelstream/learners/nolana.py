@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import blas, lapack
 
 from kernelstream.blas import one_thread
 from kernelstream.learners.base import Array, State, state_error
@@ -130,6 +129,7 @@ class NOLANA(NOGD):
             self.iterations,
             weighted=self.weighted,
             lifetime=self.lifetime,
+            theta=self.theta,
         )
         self._threshold = landmarks.threshold(self.epsilon)
         self._adapted = landmarks if moves else None
@@ -176,15 +176,13 @@ class NOLANA(NOGD):
         """Move the landmark nearest to ``x`` and carry the model over (Eq. 12)."""
         landmarks = self._adapted
         assert landmarks is not None
-        with np.errstate(over="ignore", invalid="ignore"):
-            own = np.asarray(self._settled(x[None], x[None]), np.float64)[0, 0]
-            if not np.isfinite(own * own):  # no eigenvalues of such a kernel matrix: the landmark stays
-                return
         old_matrix = landmarks.matrix
         weights = self._mapped.weights[: len(old_matrix)].astype(np.float64)
         q = landmarks.choose(self._mapped.nearest, x)
         goal = landmarks.move(q, x, old_matrix.T @ weights)
-        moved = carry_over(goal, landmarks.times(landmarks.matrix.T), self.theta)
+        if goal is None:
+            return
+        moved = landmarks.carried(goal)
         self._matrix = np.ascontiguousarray(landmarks.matrix, self._dtype)
         self._mapped.move(q, as_rows(self._points[q : q + 1], self._dtype), self._matrix)
         self._mapped.weights = np.ascontiguousarray(moved, self._dtype)
@@ -212,6 +210,8 @@ class NOLANA(NOGD):
             shapes |= {"counts": (len(points),), "epsilon": (4,)}
             if self.lifetime:
                 shapes |= {"moved": (len(points),)}
+            if arrays.get("inverses", np.empty(0)).size:
+                shapes |= {"inverses": (2 if self.theta else 1, side, side)}
             wrong = any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items())
             kinds: dict[str, type] = dict.fromkeys(shapes, np.float64) | dict.fromkeys(
                 ["counts", "moved"], np.int64
@@ -227,26 +227,10 @@ class NOLANA(NOGD):
                 arrays,
                 weighted=self.weighted,
                 lifetime=self.lifetime,
+                theta=self.theta,
             )
             self._threshold = tuple(arrays["epsilon"].tolist())
         super()._load_core(arrays)
 
     def _core_nbytes(self) -> int:
         return super()._core_nbytes() + (0 if self._adapted is None else self._adapted.nbytes)
-
-
-def carry_over(goal: Array, features: Array, theta: float) -> Array:
-    """The weights v of ``min |goal - features v|^2 + theta |v|^2`` (Eq. 12), zero for features that are zero.
-
-    >>> carry_over(np.array([[2.0], [4.0]]), np.array([[1.0, 0.0], [2.0, 0.0]]), 0.0).tolist()
-    [[2.0], [0.0]]
-    """
-    used = features.any(axis=0)
-    F = features[:, used]
-    weights = np.zeros((features.shape[1], goal.shape[1]))
-    A = blas.dsyrk(1.0, F, trans=1, lower=1)
-    A[np.diag_indices_from(A)] += theta
-    _, weights[used], failed = lapack.dposv(A, F.T @ goal, lower=1, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the features of the landmarks are dependent")
-    return weights

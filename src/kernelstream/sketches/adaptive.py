@@ -16,9 +16,10 @@ Four ways to the eigenpairs of E': ``scratch`` decomposes it anew; ``rank2`` mod
 by two rank-one steps; ``warm`` iterates Q <- E' Q from Q = U_r (Eq. 10), orthonormalises, and diagonalises
 Q^T E' Q (Rayleigh-Ritz). ``small`` does the same with ``U_r S_r U_r^T + a b^T + b a^T`` for E', as the paper does: E is not
 stored, and what was left out of it once stays out. ``complement``, ours, follows the m - r directions left out, V <- E'^-1 V:
-they come as much nearer per iteration as ``warm``'s, and at r = 0.8 m there are a quarter as many. The map is then made of V
-and a Cholesky factor of E' without any eigenvalue, its features rotated, which no prediction shows. Where directions nearly
-depend (a pivot of that factor below 1e-5) it decomposes E' anew, as ``scratch`` does.
+they come as much nearer per iteration as ``warm``'s, and at r = 0.8 m there are a quarter as many. It keeps E'^-1, which a move
+changes by rank two as well; the map is made of V and E'^-1 without any eigenvalue, its features rotated, which no prediction
+shows. Where landmarks nearly depend on one another (a diagonal entry of E'^-1 above 1e5 over the largest of E') it decomposes E'
+anew, as ``scratch`` does.
 """
 
 from __future__ import annotations
@@ -140,10 +141,10 @@ class AdaptiveNystrom(KernelSketch):
         while (at := adaptive.far(rows, at)) < rows.n:
             x = rows.part(at, at + 1).array()[0]
             q = self._landmarks.choose(adaptive.nearest, x)
-            self._landmarks.move(q, x, np.zeros((len(self._first), 0)))
-            adaptive.move(q, *self._core_map(q))
-            self.n_moves_ += 1
             at += 1
+            if self._landmarks.move(q, x, np.zeros((len(self._first), 0))) is not None:
+                adaptive.move(q, *self._core_map(q))
+                self.n_moves_ += 1
         self._threshold = adaptive.epsilon
 
     def _core_map(self, q: int) -> tuple[Any, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ __all__ = [
     "RankTwoSum",
     "complement_map",
     "followed_complement",
+    "moved_inverses",
+    "positive_inverses",
     "rank_one_eigenpairs",
     "rank_two_eigenpairs",
     "warm_eigenpairs",
@@ -53,50 +56,100 @@ def warm_eigenpairs(E: Any, vectors: Array, iterations: int) -> tuple[Array, Arr
     return values, np.ascontiguousarray(Q @ rotation)
 
 
-def positive_factor(E: Array) -> Array | None:
-    """The Cholesky factor L of ``E = L L^T``; None if a pivot is below 1e-5 of the largest entry, as directions are then
-    nearly dependent and iterating with the inverse loses digits.
+def positive_inverses(E: Array, shifts: Array) -> Array | None:
+    """``(E + s)^-1`` for each shift s, of which the first is 0; None if landmarks nearly depend on one another: what the
+    others leave of one (``1 / (E^-1)_jj``, the square of its distance from their span) is below 1e-5 of the largest ``E_ii``,
+    and iterating with the inverse would lose digits.
 
-    >>> positive_factor(np.array([[4.0, 0.0], [0.0, 1e-6]])) is None
+    >>> positive_inverses(np.diag([4.0, 1e-6]), np.zeros(1)) is None
     True
     """
-    L, failed = lapack.dpotrf(E.T, lower=1, clean=1)
-    diagonal = L.diagonal()
-    return L if not failed and diagonal.min() ** 2 > 1e-5 * E.diagonal().max() else None
+    made = np.empty((len(shifts), *E.shape))
+    for inverse, shift in zip(made, shifts, strict=True):
+        shifted = E.copy()
+        shifted.flat[:: len(E) + 1] += shift
+        L, failed = lapack.dpotrf(shifted.T, lower=1, clean=1, overwrite_a=1)
+        if failed:
+            return None
+        lower = np.tril(lapack.dpotri(L, lower=1, overwrite_c=1)[0])
+        inverse[...] = lower + np.tril(lower, -1).T
+    return made if _apart(made, E) else None
 
 
-def followed_complement(L: Array, vectors: Array, iterations: int) -> Array:
-    """A basis of the trailing eigenvectors of ``L L^T`` from vectors near them, by inverse iteration.
+def _apart(inverses: Array, E: Array) -> bool:
+    return bool(inverses[0].diagonal().max() * E.diagonal().max() < 1e5)
+
+
+def moved_inverses(inverses: Array, shifts: Array, q: int, b: Array, E: Array) -> Array | None:
+    """`positive_inverses` of E from those of ``E - e_q b^T - b e_q^T``, by Woodbury's formula.
+
+    Rounding adds up over many moves: the row just written shows how much, and then they are made anew.
+
+    >>> moved_inverses(np.eye(2)[None], np.zeros(1), 0, np.array([1.5, 0.0]), np.diag([4.0, 1.0])).tolist()
+    [[[0.25, 0.0], [0.0, 1.0]]]
+    """
+    made = np.empty_like(inverses)
+    for new, old, shift in zip(made, inverses, shifts, strict=True):
+        g, h = old[q], old @ b
+        first, cross, second = float(g[q]), float(1 + h[q]), float(h @ b)
+        determinant = first * second - cross * cross
+        if determinant == 0:
+            return None
+        both = np.array([(second * g - cross * h) / determinant, (first * h - cross * g) / determinant])
+        np.subtract(old, np.array([g, h]).T @ both, out=new)
+        off = E[q] @ new
+        off += shift * new[q]
+        off[q] -= 1
+        if not max(off.max(), -off.min()) <= 1e-10:  # or no number at all
+            return positive_inverses(E, shifts)
+    return made if _apart(made, E) else None
+
+
+def followed_complement(inverse: Array, vectors: Array, iterations: int) -> Array:
+    """A basis of the trailing eigenvectors of a matrix from vectors near them, by iterating with its inverse.
 
     Each iteration brings them as much nearer as one of `warm_eigenpairs` does the leading ones, by the ratio of
     the two eigenvalues that the cut lies between.
     """
     V = vectors
     for i in range(iterations if vectors.shape[1] else 0):
-        V = lapack.dpotrs(L, V, lower=1)[0]
-        if i % 2 or i == iterations - 1:  # two are well within working precision, see `positive_factor`
+        V = inverse @ V
+        if i % 2 or i == iterations - 1:  # two are well within working precision, see `positive_inverses`
             factors, tau, _, _ = lapack.dgeqrf(V)
-            V = lapack.dorgqr(factors, tau)[0]
+            V = lapack.dorgqr(factors, tau, overwrite_a=1)[0]
     return np.ascontiguousarray(V)
 
 
-def complement_map(L: Array, vectors: Array) -> Array:
-    """The Nystrom map of ``E = L L^T`` on all directions orthogonal to ``vectors`` (m x c), (m - c) x m.
+def complement_map(inverse: Array, vectors: Array, turned: Array) -> Array | None:
+    """The Nystrom map of E on all directions orthogonal to the orthonormal ``vectors`` V (m x c), (m - c) x m, from ``E^-1`` and
+    ``turned = E^-1 V``; None if there are not so many to working precision.
 
-    With Q a basis of those directions it is ``(Q^T E Q)^-1/2 Q^T`` up to a rotation of the features, which no
-    product of two features can see. Neither Q nor eigenvalues are needed: with ``Y = L^-1 vectors``,
-    ``Q (Q^T E Q)^-1 Q^T = L^-T (I - Y Y^+) L^-1``.
+    With Q a basis of those directions it is ``(Q^T E Q)^-1/2 Q^T`` up to a rotation of the features, which no product of two
+    features can see. Neither Q nor eigenvalues are needed: ``Q (Q^T E Q)^-1 Q^T = E^-1 - Y (V^T Y)^-1 Y^T``, Y being
+    ``turned``, of which a Cholesky factor with pivots is such a map.
 
-    >>> np.abs(complement_map(np.diag([2.0, 1.0]), np.array([[0.0], [1.0]]))).tolist()
+    >>> complement_map(np.diag([0.25, 1.0]), np.eye(2)[:, 1:], np.eye(2)[:, 1:]).tolist()
     [[0.5, 0.0]]
     """
     m, c = vectors.shape
-    basis = np.eye(m, order="F")
+    product = inverse.T
     if c:
-        basis[:, :c], tau, _, _ = lapack.dgeqrf(blas.dtrsm(1.0, L, vectors, lower=1))
-        basis = lapack.dorgqr(basis, np.concatenate([tau, np.zeros(m - c)]), overwrite_a=1)[0]
-    made: Array = blas.dtrsm(1.0, L, basis[:, c:], lower=1, trans_a=1).T
+        R, failed = lapack.dpotrf(vectors.T @ turned, lower=1)
+        if failed:
+            return None
+        Z = blas.dtrsm(1.0, R, turned, side=1, lower=1, trans_a=1)
+        product = blas.dsyrk(-1.0, Z, beta=1.0, c=product)
+    factor, order, rank, _ = lapack.dpstrf(product)
+    if rank < m - c:
+        return None
+    made = np.empty((m - c, m))
+    made[:, order - 1] = factor[: m - c] * _upper(m - c, m)
     return made
+
+
+@cache
+def _upper(rows: int, columns: int) -> Array:
+    return np.triu(np.ones((rows, columns)))
 
 
 def rank_one_eigenpairs(values: Array, vectors: Array, v: Array, sign: float) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 
 from kernelstream._core import core
 from kernelstream.kernels import Gaussian
@@ -16,14 +17,15 @@ from kernelstream.sketches.eigenpairs import (
     RankTwoSum,
     complement_map,
     followed_complement,
-    positive_factor,
+    moved_inverses,
+    positive_inverses,
     rank_two_eigenpairs,
     warm_eigenpairs,
 )
 from kernelstream.sketches.nystrom import nystrom_map, top_eigenpairs
 from kernelstream.validate import check_choice, check_integer, check_number
 
-__all__ = ["Landmarks", "check_adaptation", "check_rank"]
+__all__ = ["Landmarks", "carry_over", "check_adaptation", "check_rank"]
 
 Array = NDArray[Any]
 SOLVERS = ("auto", "scratch", "rank2", "warm", "complement", "small")
@@ -45,7 +47,12 @@ class Landmarks:
         iterations: of ``warm`` and ``small`` (the paper's p).
         weighted: the landmark that moves is not the nearest but the one that adds the least to the k-means cost.
         lifetime: after so many moves of others, a landmark that has not moved gives its place to the row; 0: never.
+        theta: the ridge of Eq. 12.
     """
+
+    solver: str
+    shifts: Array
+    inverses: Array  # of E, and of E + theta for Eq. 12; none if landmarks nearly depend on one another
 
     def __init__(
         self,
@@ -57,14 +64,16 @@ class Landmarks:
         *,
         weighted: bool = False,
         lifetime: int = 0,
+        theta: float = 0.0,
     ) -> None:
-        self._set(kernel, points, rank, solver, iterations, weighted, lifetime)
+        self._set(kernel, points, rank, solver, iterations, weighted, lifetime, theta)
         self.counts = np.ones(points.shape[0], np.int64)
         self.moved = np.zeros(points.shape[0], np.int64)  # at which move each moved last
         E = np.asarray(kernel(points, points), np.float64)
         self.gram = (E + E.T) / 2
         if self.solver == "complement":
             self.values, self.vectors = np.empty(0), self._trailing()
+            self.inverses = _or_none(positive_inverses(self.gram, self.shifts))
         else:
             self.values, self.vectors = top_eigenpairs(
                 self.gram, points.shape[0] if solver == "rank2" else rank
@@ -82,9 +91,12 @@ class Landmarks:
         iterations: int,
         weighted: bool,
         lifetime: int,
+        theta: float,
     ) -> None:
         self.kernel, self.points, self.rank, self.iterations = kernel, points, rank, iterations
-        self.weighted, self.lifetime = weighted, lifetime
+        self.weighted, self.lifetime, self.theta = weighted, lifetime, theta
+        self.inverses = _or_none(None)
+        self.shifts = np.array([0.0, theta] if theta else [0.0])
         if solver == "auto":  # docs/results/nolana.md
             solver = "warm" if 2 * rank <= points.shape[0] else "complement"
         self.solver = solver
@@ -92,37 +104,40 @@ class Landmarks:
     def _trailing(self) -> Array:
         return np.ascontiguousarray(np.linalg.eigh(self.gram)[1][:, : len(self.gram) - self.rank])
 
-    def _maps(self) -> tuple[Array, Array]:
-        if self.solver == "complement":
-            L = positive_factor(self.gram)
-            if L is not None:
-                matrix = complement_map(L, self.vectors)
-                return matrix, matrix @ self.gram
-            return nystrom_map(*top_eigenpairs(self.gram, self.rank))
-        return nystrom_map(self.values[: self.rank], self.vectors[:, : self.rank])
-
     def _make_map(self) -> None:
         """``matrix``: r x m, from kernel values to features."""
-        self.matrix = self._maps()[0]
+        made = None
+        if len(self.inverses):
+            self._turned = self.inverses[0] @ self.vectors
+            made = complement_map(self.inverses[0], self.vectors, self._turned)
+        if made is None:
+            self.inverses = _or_none(None)
+            made = nystrom_map(*self._leading())[0]
+        self.matrix = made
 
     @property
     def lift(self) -> Array:
         """From kernel weights to feature weights, r x m; made when asked for."""
-        return self._maps()[1]
+        return self.matrix @ self.gram if len(self.inverses) else nystrom_map(*self._leading())[1]
+
+    def _leading(self) -> tuple[Array, Array]:
+        if self.solver == "complement":
+            return top_eigenpairs(self.gram, self.rank)
+        return self.values[: self.rank], self.vectors[:, : self.rank]
 
     @property
     def nbytes(self) -> int:
         """Bytes beside the points."""
-        kept = (self.counts, self.gram, self.values, self.vectors, self.matrix)
+        kept = (self.counts, self.gram, self.values, self.vectors, self.matrix, self.inverses)
         return sum(array.nbytes for array in kept)
 
     def arrays(self) -> dict[str, Array]:
         """The state beside the points, as new arrays."""
-        return {name: getattr(self, name).copy() for name in self._names(self.lifetime)}
+        return {name: getattr(self, name).copy() for name in self._names()}
 
-    @staticmethod
-    def _names(lifetime: int) -> tuple[str, ...]:
-        return ("counts", "gram", "values", "vectors", *(("moved",) if lifetime else ()))
+    def _names(self) -> tuple[str, ...]:
+        more = (("moved",) if self.lifetime else ()) + (("inverses",) if self.solver == "complement" else ())
+        return ("counts", "gram", "values", "vectors", *more)
 
     @classmethod
     def restored(
@@ -136,17 +151,21 @@ class Landmarks:
         *,
         weighted: bool = False,
         lifetime: int = 0,
+        theta: float = 0.0,
     ) -> Self:
         """The landmarks whose ``arrays`` these were."""
         made = cls.__new__(cls)
-        made._set(kernel, points, rank, solver, iterations, weighted, lifetime)
+        made._set(kernel, points, rank, solver, iterations, weighted, lifetime, theta)
         made.moved = np.zeros(len(points), np.int64)
         if (
             solver == "auto" and len(arrays["values"]) == rank
         ):  # "auto" meant these before there was "complement"
             made.solver = "warm" if 2 * rank <= len(points) else "scratch"
-        for name in cls._names(lifetime):
-            setattr(made, name, np.array(arrays[name], order="C"))
+        for name in made._names():
+            if name in arrays:
+                setattr(made, name, np.array(arrays[name], order="C"))
+            elif name == "inverses":  # of a version that did not keep it
+                made.inverses = _or_none(positive_inverses(made.gram, made.shifts))
         made._make_map()
         return made
 
@@ -192,53 +211,62 @@ class Landmarks:
             made = self.gram @ V
         return made
 
-    def move(self, q: int, x: Array, V: Array | None = None) -> Array:
+    def move(self, q: int, x: Array, V: Array) -> Array | None:
         """Move landmark ``q`` towards ``x`` (Eq. 8) and update the map.
 
-        Returns the kernel values k(u'_i, u_j) of the landmarks after against those before, times V if it is given.
+        Returns the kernel values k(u'_i, u_j) of the landmarks after against those before, times V; None if kernel values of the
+        new landmark are not finite or too large to be squared: there are no eigenvalues then, and it stays.
         """
-        m = len(self.points)
-        V = np.eye(m) if V is None else V
-        n = float(self.counts[q])
-        self.moved[q] = self.moved.max() + 1
-        small = self.solver == "small"
-        if small:
-            before = np.asarray(self.kernel(self.points, self.points[q : q + 1]), np.float64)[:, 0]
-            crossed = self.times(V)
+        m, n = len(self.points), float(self.counts[q])
         both = np.concatenate([self.points, self.points[q : q + 1]])  # the last one as it was before
-        self.points[q] = both[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
-        self.counts[q] += 1
-        values = np.asarray(self.kernel(both, self.points[q : q + 1]), np.float64)[:, 0]
-        column = values[:m]
-        if small:  # E itself is not stored; b is exact all the same
-            between, change = column.copy(), column - before
-            between[q] = values[m]
-            crossed[q] = between @ V
-            change[q] /= 2
-            self._solve(q, change)
-            self._make_map()
-            return crossed
-        cross = self.gram.copy()
-        cross[q] = column
-        cross[q, q] = values[m]
-        change = column - self.gram[:, q]
+        with np.errstate(over="ignore", invalid="ignore"):
+            both[q] = (n * self.points[q].astype(np.float64) + x) / (n + 1)
+            values = np.asarray(self.kernel(both, both[q : q + 1]), np.float64)[:, 0]
+            if not np.isfinite(values @ values):
+                return None
+        small = self.solver == "small"  # E itself is not stored; b is exact all the same
+        change = values[:m] - (self.kernel(self.points, both[m:])[:, 0] if small else self.gram[q])
         change[q] /= 2
-        self.gram[q] = self.gram[:, q] = column
+        crossed = self.times(V)
+        self.points[q] = both[q]
+        self.counts[q] += 1
+        self.moved[q] = self.moved.max() + 1
+        if not small:
+            self.gram[q] = self.gram[:, q] = values[:m]
+        values[q] = values[m]
+        crossed[q] = values[:m] @ V
         if self.solver == "complement":
-            self._follow()
+            self._follow(q, change)
         else:
             self._solve(q, change)
-            self._make_map()
-        return cross @ V
+        self._make_map()
+        return crossed
 
-    def _follow(self) -> None:
-        L = positive_factor(self.gram)
-        if L is None:
+    def _follow(self, q: int, change: Array) -> None:
+        if len(self.inverses):
+            self.inverses = _or_none(moved_inverses(self.inverses, self.shifts, q, change, self.gram))
+        else:
+            self.inverses = _or_none(positive_inverses(self.gram, self.shifts))
+        if len(self.inverses):
+            self.vectors = followed_complement(self.inverses[0], self.vectors, self.iterations)
+        else:
             self.vectors = self._trailing()
-            self._make_map()
-            return
-        self.vectors = followed_complement(L, self.vectors, self.iterations)
-        self.matrix = complement_map(L, self.vectors)
+
+    def carried(self, goal: Array) -> Array:
+        """The weights v of ``min |goal - E matrix^T v|^2 + theta |v|^2`` (Eq. 12).
+
+        With ``complement``, v is ``matrix E a`` of the kernel weights ``a`` orthogonal to the directions V left out that solve
+        ``(E + theta) a = goal - E^-1 V mu``.
+        """
+        if not len(self.inverses):
+            return carry_over(goal, self.times(self.matrix.T), self.theta)
+        solved = self.inverses[-1] @ goal
+        if self.vectors.shape[1]:
+            turned = self.inverses[-1] @ self._turned
+            mu = lapack.dposv(self.vectors.T @ turned, self.vectors.T @ solved)[1]
+            solved -= turned @ mu
+        weights: Array = self.matrix @ (self.gram @ solved)
+        return weights
 
     def _solve(self, q: int, change: Array) -> None:
         if self.solver == "warm":
@@ -255,6 +283,28 @@ class Landmarks:
             if drift <= 1e-12 * self.values[0]:
                 return
         self.values, self.vectors = top_eigenpairs(self.gram, len(self.values))
+
+
+def _or_none(inverses: Array | None) -> Array:
+    """Inverses as an array of the state: without entries if there are none."""
+    return np.empty((0, 0, 0)) if inverses is None else inverses
+
+
+def carry_over(goal: Array, features: Array, theta: float) -> Array:
+    """The weights v of ``min |goal - features v|^2 + theta |v|^2`` (Eq. 12), zero for features that are zero.
+
+    >>> carry_over(np.array([[2.0], [4.0]]), np.array([[1.0, 0.0], [2.0, 0.0]]), 0.0).tolist()
+    [[2.0], [0.0]]
+    """
+    used = features.any(axis=0)
+    F = features[:, used]
+    weights = np.zeros((features.shape[1], goal.shape[1]))
+    A = blas.dsyrk(1.0, F, trans=1, lower=1)
+    A[np.diag_indices_from(A)] += theta
+    _, weights[used], failed = lapack.dposv(A, F.T @ goal, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the features of the landmarks are dependent")
+    return weights
 
 
 def check_rank(rank: Any, landmarks: int) -> None:

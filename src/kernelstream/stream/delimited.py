@@ -15,7 +15,14 @@ from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Chunk, Options
 from kernelstream.tables.columns import Columns, Label, find_column
 from kernelstream.tables.features import Features
-from kernelstream.tables.kinds import LOOK_AHEAD, MOSTLY, Kind, kind_of_words
+from kernelstream.tables.kinds import (
+    LOOK_AHEAD,
+    MOSTLY,
+    Kind,
+    UnclearColumnError,
+    comma_number_of,
+    kind_of_words,
+)
 from kernelstream.tables.values import Values, gather
 
 DELIMITERS = ",;\t|"
@@ -26,7 +33,7 @@ _REASONS = (
     "{count} fields, but there are {columns} columns",
     "text after the quote that ends a field",
     "a quote is not closed",
-    "{field} is not a number (a column of categories: categorical=)",
+    "{field} is not a number (a column of another kind: columns=)",
     "{field} is not finite",
     "the text is not UTF-8 (another encoding: charset='latin-1' or the like)",
     "the label is missing",
@@ -54,16 +61,19 @@ class CsvReader(TextReader):
         self.features = Features(options, self.columns)
         self._delimiter = options.delimiter or self.delimiter
         self._names: list[str] = []  # of the file at hand, in its order
+        self._label_commas = False  # whether labels that are numbers have decimal commas
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
-        return {**self.features.state(), "order": self._names, "delimiter": self._delimiter}
+        file = {"order": self._names, "delimiter": self._delimiter, "label_commas": self._label_commas}
+        return {**self.features.state(), **file}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
         self.features.restore(state)
         self._names = list(state.get("order", state["names"] if "names" in state else ()))
         self._delimiter = state.get("delimiter", self._delimiter)
+        self._label_commas = bool(state.get("label_commas", False))
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
         if at is None and self._options.delimiter is None and self.delimiter == ",":
@@ -125,6 +135,11 @@ class CsvReader(TextReader):
             return "whole" if whole[i] >= MOSTLY * present[i] else "text"
 
         self.columns.settle(file, self._names, kind_of, label_of)
+        label = place.get(self.columns.read_target or "")
+        if block is not None and label is not None and self.columns.label == "number":
+            with contextlib.suppress(UnclearColumnError):  # then the first row says what is wrong
+                few = numbers[label] < MOSTLY * present[label]
+                self._label_commas = few and self._kind_of_texts(block, label) == "decimal-comma"
         if block is not None and not known:
             self._set_roles()
             with contextlib.suppress(TooWideError):  # raised again when that row is given
@@ -143,7 +158,7 @@ class CsvReader(TextReader):
     def _set_roles(self) -> None:
         """What the parser does with each column of this file."""
         columns = self.columns
-        self._texts = columns.categories + columns.booleans + columns.times + columns.texts
+        self._texts = columns.categories + columns.read_numbers + columns.times + columns.texts
         roles: dict[str, tuple[int, int]] = {}
         roles |= {name: (_NUMBER, place) for place, name in enumerate(columns.plain_numbers)}
         roles |= {name: (_CATEGORY, place) for place, name in enumerate(self._texts)}
@@ -168,16 +183,25 @@ class CsvReader(TextReader):
             len(columns.plain_numbers),
             len(self._texts),
             self._options.largest,
-            _LABEL_KINDS[kind],
+            _LABEL_KINDS["text" if kind == "number" and self._label_commas else kind],
         )
         given = None if kind is None else labels
+        not_numbers: dict[int, tuple[str, str]] = {}
         if kind == "text":
             given = np.array(words, dtype=object)[codes] if len(codes) else np.array([], dtype=object)
+        elif kind == "number" and self._label_commas:
+            table = np.array([comma_number_of(word) for word in words])
+            given = table[codes] if len(codes) else np.zeros(0)
+            not_numbers = {
+                row: (str(columns.target), f"label {words[codes[row]][:60]!r} is not a number such as 1,5")
+                for row in np.flatnonzero(np.isnan(given)).tolist()
+            }
         bad = [self._refusal(block, *six) for six in refused.reshape(-1, 6).tolist()]
-        if len(self._texts) == len(columns.categories):
+        if len(self._texts) == len(columns.categories) and not not_numbers:
             return _Parsed(Values(numbers, categories, given), records), bad
         held = dict(zip(self._texts, categories, strict=True))
         values, wrong = gather(columns, numbers, held, {}, given, len(records))
+        wrong = not_numbers | wrong
         if wrong:
             bad += [BadRow(int(records[row]), repr(name), why) for row, (name, why) in wrong.items()]
             bad.sort(key=lambda row: row.row)

@@ -20,8 +20,8 @@ from kernelstream.stream.lines import Block, TextReader
 from kernelstream.stream.options import Chunk, Options
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.features import Features
-from kernelstream.tables.kinds import boolean_of, canonical
-from kernelstream.tables.values import Values, coded, gather
+from kernelstream.tables.kinds import READ, canonical
+from kernelstream.tables.values import Values, as_said, coded, gather
 
 _Feature = tuple[str, str | None]  # name, and its text or None for a number
 
@@ -99,9 +99,7 @@ class JsonlReader(TextReader):
         self.columns.kinds |= {str(name): kind for name, kind in asked.items() if kind != "drop"}
         self._dropped = [str(name) for name in options.drop]
         self._dropped += [str(name) for name, kind in asked.items() if kind == "drop"]
-        self.columns.forced = [
-            name for name, kind in self.columns.kinds.items() if kind not in ("number", "boolean")
-        ]
+        self.columns.forced = list(self.columns.kinds)
 
     def state(self) -> dict[str, Any]:
         """What a reader needs to go on as this one would."""
@@ -130,7 +128,7 @@ class JsonlReader(TextReader):
                 columns.target or "",
                 label,
                 self._dropped,
-                columns.forced,
+                columns.forced_words,
             )
         )
         label_kind = _LABELS[kind] if self._options.labelled else columns.label
@@ -142,14 +140,23 @@ class JsonlReader(TextReader):
         truths = {name for name, kind, _ in features if kind == _TRUTH}
         rows = np.repeat(np.arange(len(records)), np.diff(starts))
         table = None
-        if not columns.open:
+        wrong: dict[int, tuple[str | None, str]]
+        if columns.open:
+            wrong = {
+                row: (repr(at), why)
+                for row, (at, why) in as_said(columns, rows, codes, entries, values).items()
+            }
+        else:
             table, wrong = self._table(len(records), rows, codes, entries, values, labels)
-            if wrong:
-                bad += [BadRow(int(records[row]), at, why) for row, (at, why) in wrong.items()]
-                bad.sort(key=lambda row: row.row)
-                keep = np.ones(len(records), bool)
-                keep[list(wrong)] = False
-                table, records = table.part(keep), records[keep]
+        if wrong:
+            bad += [BadRow(int(records[row]), at, why) for row, (at, why) in wrong.items()]
+            bad.sort(key=lambda row: row.row)
+            keep = np.ones(len(records), bool)
+            keep[list(wrong)] = False
+            inside = keep[rows]
+            rows, codes, values = (np.cumsum(keep) - 1)[rows[inside]], codes[inside], values[inside]
+            records, labels = records[keep], labels[keep] if len(labels) else labels
+            table = None if table is None else table.part(keep)
         return _Parsed(
             truths, target or None, label_kind, records, entries, codes, rows, values, labels, table
         ), bad
@@ -184,8 +191,8 @@ class JsonlReader(TextReader):
                     texts[name][row] = word
             elif word is None:
                 numbers[name][where] = values[at]
-            elif name in columns.booleans and not math.isnan(truth := boolean_of(word)):
-                numbers[name][where] = truth
+            elif not math.isnan(number := READ[columns.kinds[name]][0](word)):
+                numbers[name][where] = number
             else:
                 for row in where.tolist():
                     wrong.setdefault(row, (repr(name), f"the text {word[:60]!r} where a number is needed"))

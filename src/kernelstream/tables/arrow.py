@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import BadRow
-from kernelstream.tables.kinds import Kind, canonical, kind_of_words
+from kernelstream.tables.kinds import OF_NUMBERS, OF_TIMES, Kind, canonical, kind_of_words
 from kernelstream.tables.options import TableOptions
 from kernelstream.tables.values import Coded, Values, check_values, gather
 
@@ -22,9 +22,9 @@ def values_of(table: Any, columns: Columns, options: TableOptions) -> tuple[Valu
     for name in columns.used:
         column = table.column(name)
         kind = columns.kinds[name]
-        if kind in ("number", "boolean") and is_number(column.type):
+        if kind in OF_NUMBERS and is_number(column.type):
             numbers[name] = floats(column)
-        elif kind == "time" and not is_text(column.type):
+        elif kind in OF_TIMES and not is_text(column.type):
             times[name] = moments(column)
         else:
             words[name] = coded_column(column)
@@ -77,7 +77,8 @@ def floats(column: Any) -> NDArray[np.float64]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    column = column.cast(pa.float64(), safe=False)
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
     return np.asarray(
         column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
     )

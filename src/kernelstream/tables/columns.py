@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from kernelstream.tables.errors import SourceError, did_you_mean, listed
-from kernelstream.tables.kinds import KINDS, Kind
+from kernelstream.tables.kinds import KINDS, OF_NUMBERS, OF_TIMES, Kind, UnclearColumnError
 from kernelstream.tables.options import TableOptions
 
 TARGET_NAMES = ("target", "label", "class", "y")
@@ -29,7 +29,7 @@ class Columns:
         self.target: str | None = None
         self.label: Label | Literal[""] = "number" if options.task == "regression" else "whole"
         self.open = False
-        self.forced: list[str] = []  # names that hold texts whatever they look like, where names come and go
+        self.forced: list[str] = []  # names whose kinds were said, where names come and go
         self._use(())
 
     @property
@@ -58,16 +58,22 @@ class Columns:
         self.forced = [str(name) for name in state.get("forced", ())]
         self._use(self.kinds)
 
+    @property
+    def forced_words(self) -> list[str]:
+        """The names among them that hold texts, whatever they look like."""
+        return [name for name in self.forced if self.kinds.get(name, "category") not in OF_NUMBERS]
+
     def _use(self, names: Sequence[str] | dict[str, Any]) -> None:
         """The columns of each kind, in order; of those that come and go only the ones that are there."""
         by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
         for name in names:
             if name in self.kinds:
                 by_kind[self.kinds[name]].append(name)
-        self.booleans, self.categories = by_kind["boolean"], by_kind["category"]
+        self.categories = by_kind["category"]
         self.plain_numbers = by_kind["number"]
-        self.numbers = by_kind["number"] + by_kind["boolean"]
-        self.times, self.texts = by_kind["time"], by_kind["text"]
+        self.read_numbers = by_kind["boolean"] + by_kind["decimal-comma"]  # from words
+        self.numbers = self.plain_numbers + self.read_numbers
+        self.times, self.texts = [name for kind in OF_TIMES for name in by_kind[kind]], by_kind["text"]
 
     @property
     def used(self) -> list[str]:
@@ -117,10 +123,13 @@ class Columns:
             if self.open and (name in self.kinds or options.frozen):
                 continue  # known, or never to be
             told = asked.get(name) or ("category" if name in forced else None)
-            kinds[name] = told if told in KINDS else kind_of(name)
+            try:
+                kinds[name] = told if told in KINDS else kind_of(name)
+            except UnclearColumnError as error:
+                raise SourceError(f"{file}: column {name!r} {error} (columns=)") from None
         if options.categorical != "auto":
             for name, kind in kinds.items():
-                if kind not in ("number", "boolean") and name not in forced and name not in asked:
+                if kind not in OF_NUMBERS and name not in forced and name not in asked:
                     raise SourceError(
                         f"{file}: column {name!r} is not of numbers, and not in categorical or drop"
                     )
@@ -177,10 +186,11 @@ def find_column(file: str, column: str | int, names: Sequence[str]) -> str:
 def check_kinds(columns: Any) -> dict[Any, str]:
     """A description of columns given by a user: names (or numbers) and their kinds, or "drop".
 
-    >>> check_kinds({"age": "number", "when": "date"})
+    >>> check_kinds({"age": "number", "when": "date"})  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    ValueError: column 'when' cannot be 'date': a column is one of number, boolean, category, time, text, drop
+    ValueError: column 'when' cannot be 'date': a column is one of number, boolean, category, time, text,
+    decimal-comma, day-first, month-first, drop
     """
     if not hasattr(columns, "items"):
         raise ValueError(f"columns must be a dictionary such as {{'age': 'number'}}, got {columns!r}")

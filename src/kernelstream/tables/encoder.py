@@ -176,6 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if other.features_.columns.open:
                 kinds = {str(name): kind for name, kind in options.columns.items()}
                 other.features_.columns.kinds = {n: k for n, k in kinds.items() if k != "drop"}  # type: ignore[misc]
+                other.features_.columns.forced = list(other.features_.columns.kinds)
         return other, other._encode(X, learn=True)
 
     def news_of(self, other: Self) -> dict[str, Any]:
@@ -235,7 +236,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 records = (
                     [{n: v for n, v in row.items() if str(n) not in dropped} for row in X] if dropped else X
                 )
-                entries, features.truths = record_entries(records)
+                entries, features.truths = record_entries(records, columns)
                 return features.give_rows(len(X), *entries)
             frame = Frame(_with_absent(X, columns) if is_records(X) else X)
             columns.settle("X", frame.names, frame.kind, lambda name: "text")

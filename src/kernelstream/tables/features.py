@@ -14,14 +14,14 @@ from scipy.sparse import csr_array
 from kernelstream import _text
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import TooWideError
-from kernelstream.tables.kinds import KINDS, TIME_PARTS, Kind, kind_of_word, time_of, time_parts
+from kernelstream.tables.kinds import KINDS, OF_TIMES, READ, TIME_PARTS, Kind, kind_of_word, time_parts
 from kernelstream.tables.options import Chunk, TableOptions
 from kernelstream.tables.values import Coded, Values
 
 VERSION = 2
 """Of the description of columns and features that models keep."""
 
-OF_A_FILE = ("order", "delimiter")
+OF_A_FILE = ("order", "delimiter", "label_commas")
 """What a reader's state has beside its description: what only the file at hand has."""
 
 # The key of a feature within its column: "" for a number, "=red" for the category red, "@elapsed" for a part of a time, and
@@ -212,7 +212,8 @@ class Features:
                 if (names[place], _MISSING) not in self._places:
                     new.append((int(np.argmax(matrix[:, place])), first + place, names[place], _MISSING))
 
-        missing(0, columns.numbers, np.isnan(values.numbers))
+        if _has_missing(values.numbers):
+            missing(0, columns.numbers, np.isnan(values.numbers))
         first = len(columns.numbers)
         if self.hashed is None:
             places = zip(columns.categories, values.categories, strict=True)
@@ -244,8 +245,9 @@ class Features:
         n = len(values.numbers)
         if columns.open:
             return Chunk(self.encode_rows(n, *_entries(values, columns)), labels)
-        missing = np.isnan(values.numbers)
-        numbers = np.where(missing, 0.0, values.numbers) if missing.any() else values.numbers
+        numbers, gaps = values.numbers, _has_missing(values.numbers)
+        missing = np.isnan(numbers) if gaps else np.zeros((0, numbers.shape[1]), bool)
+        numbers = np.where(missing, 0.0, numbers) if gaps else numbers
         marks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # rows and features that are 1
 
         def mark(name: str, rows: NDArray[np.int64]) -> None:
@@ -354,7 +356,7 @@ class Features:
             number: Kind = "boolean" if name in self.truths else "number"
             kinds[name] = number if word is None else kind_of_word(word)
         kind = kinds[name]
-        if kind == "time" and word is not None and not math.isnan(moment := time_of(word)):
+        if kind in OF_TIMES and word is not None and not math.isnan(moment := READ[kind][0](word)):
             if (name, "@elapsed") not in self._places:
                 self._check_width(row, name, len(TIME_PARTS))
                 self.origins[name] = moment
@@ -395,8 +397,8 @@ class Features:
                 places[code] = self._places["", _HASHED] + _hash(name, key) % self.hashed
                 continue
             kind = self.columns.kinds.get(name)
-            if kind == "time" and word is not None and (name, "@elapsed") in self._places:
-                moment = time_of(word)
+            if kind in OF_TIMES and word is not None and (name, "@elapsed") in self._places:
+                moment = READ[kind][0](word)
                 if not math.isnan(moment):
                     first = self._places[name, "@elapsed"]
                     parts = time_parts(np.array([moment]), self.origins.get(name))[0]
@@ -441,6 +443,12 @@ class Features:
         if not self._options.frozen:
             self.meet_rows(rows, codes, entries, values)
         return self.encode_rows(n, rows, codes, entries, values)
+
+
+def _has_missing(numbers: NDArray[np.float64]) -> bool:
+    """Whether any is NaN: then so is the sum (which may be for other reasons, at little cost)."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(numbers.sum())) and bool(np.isnan(numbers).any())
 
 
 def _csr(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:

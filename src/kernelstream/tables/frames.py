@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import SourceError
-from kernelstream.tables.kinds import LOOK_AHEAD, Kind, canonical, kind_of_words, microseconds
-from kernelstream.tables.values import Coded, Values, coded, gather
+from kernelstream.tables.kinds import LOOK_AHEAD, OF_TIMES, Kind, canonical, kind_of_words, microseconds
+from kernelstream.tables.values import Coded, Values, as_said, coded, gather
 
 Form = Literal["number", "boolean", "time", "word"]
 
@@ -44,6 +44,11 @@ class Frame:
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise SourceError(f"{where} has two columns called {twice!r}")
         self._raw = dict(zip(self.names, self._columns.values(), strict=True))
+        for name, column in self._raw.items():
+            if not hasattr(column, "__len__") or isinstance(column, str):
+                raise SourceError(
+                    f"{where}: column {name!r} is {column!r}, not a list of values: a single row is a list of one dict"
+                )
         lengths = {name: len(column) for name, column in self._raw.items()}
         self.rows = next(iter(lengths.values()), 0)
         for name, length in lengths.items():
@@ -82,11 +87,11 @@ class Frame:
                 words[name] = coded(
                     None if math.isnan(v) else _spelled(v, column.form) for v in column.values.tolist()
                 )
-            elif kind == "time" and column.form == "number":
+            elif kind in OF_TIMES and column.form == "number":
                 times[name] = column.values * 1e6  # seconds
-            elif kind == "time" and column.form == "time":
+            elif kind in OF_TIMES and column.form == "time":
                 times[name] = column.values
-            elif kind == "time" or column.form == "time":
+            elif kind in OF_TIMES or column.form == "time":
                 raise SourceError(
                     f"{self._where}: column {name!r} holds {column.form}s, where a {kind} is needed"
                 )
@@ -104,8 +109,13 @@ def is_records(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
-def record_entries(X: Sequence[Mapping[Any, Any]], where: str = "X") -> tuple[Any, set[str]]:
-    """Dicts as `Features.give_rows` wants them, what is missing is not there; and the names of booleans."""
+def record_entries(
+    X: Sequence[Mapping[Any, Any]], columns: Columns, where: str = "X"
+) -> tuple[Any, set[str]]:
+    """Dicts as `Features.give_rows` wants them, what is missing is not there; and the names of booleans.
+
+    Names whose kinds were said hold such values, or are refused.
+    """
     place: dict[tuple[str, str | None], int] = {}
     truths: set[str] = set()
     rows: list[int] = []
@@ -117,7 +127,12 @@ def record_entries(X: Sequence[Mapping[Any, Any]], where: str = "X") -> tuple[An
             if form is None:
                 continue
             word = None if form in ("number", "boolean") else value if form == "word" else _moment_word(value)
-            number = float(value) if word is None else 1.0
+            kind = columns.kinds.get(str(name)) if str(name) in columns.forced else None
+            if word is None and kind in ("category", "text"):
+                word = _word(value)
+            elif word is None and kind in OF_TIMES:
+                word = _spelled(float(value) * 1e6, "time")
+            number = _number(value) if word is None else 1.0
             if not math.isfinite(number):
                 raise SourceError(f"{where}, row {row}, column {name!r}: {value} is not finite")
             if form == "boolean" and (str(name), None) not in place:
@@ -126,6 +141,10 @@ def record_entries(X: Sequence[Mapping[Any, Any]], where: str = "X") -> tuple[An
             codes.append(place.setdefault((str(name), word), len(place)))
             values.append(number)
     entries = np.array(rows, np.int64), np.array(codes, np.int64), list(place), np.array(values, np.float64)
+    wrong = as_said(columns, *entries)
+    if wrong:
+        row, (name, why) = min(wrong.items())
+        raise SourceError(f"{where}, row {row}, column {name!r}: {why}")
     return entries, truths
 
 
@@ -177,7 +196,7 @@ def _typed(raw: Any, column: str, where: str) -> Column:
     if module == "pandas":
         return _from_pandas(raw.to_series() if hasattr(raw, "to_series") else raw, column, where)
     array = raw if isinstance(raw, np.ndarray) else None
-    if array is None or array.dtype.kind not in "fiubMUO":
+    if array is None or array.dtype.kind not in "fiubMmUO":
         array = np.empty(len(raw), object)
         array[:] = list(raw)
     return _from_numpy(array, column, where)
@@ -189,6 +208,8 @@ def _from_numpy(array: NDArray[Any], column: str, where: str) -> Column:
         return Column("boolean" if kind == "b" else "number", array.astype(np.float64), [])
     if kind == "M":
         return Column("time", _microseconds(array), [])
+    if kind == "m":
+        return Column("number", array / np.timedelta64(1, "s"), [])
     return _from_objects(array.tolist(), column, where)
 
 
@@ -267,7 +288,7 @@ def _from_objects(values: list[Any], column: str, where: str) -> Column:
     if not found:
         return Column("number", np.full(len(values), math.nan), [])
     if found <= {"number", "boolean"}:
-        numbers = [math.nan if form is None else float(v) for v, form in zip(values, kinds, strict=True)]
+        numbers = [math.nan if form is None else _number(v) for v, form in zip(values, kinds, strict=True)]
         return Column("boolean" if found == {"boolean"} else "number", np.array(numbers), [])
     if found == {"time"}:
         moments = [math.nan if form is None else _moment(v) for v, form in zip(values, kinds, strict=True)]
@@ -288,11 +309,18 @@ def _form(value: Any, place: str) -> Form | None:
         return None if value != value else "number"
     if isinstance(value, datetime | date | np.datetime64):
         return None if value != value else "time"  # NaT is no time
+    if isinstance(value, timedelta):
+        return None if value != value else "number"
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     raise SourceError(
         f"{place}: a value of type {type(value).__name__}; only numbers, texts, dates, true, false and None can be used"
     )
+
+
+def _number(value: Any) -> float:
+    """A number; durations in seconds."""
+    return value.total_seconds() if isinstance(value, timedelta) else float(value)
 
 
 def _moment(value: Any) -> float:

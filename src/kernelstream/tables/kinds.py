@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["number", "boolean", "category", "time", "text"]
-KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "time", "text")
+Kind = Literal["number", "boolean", "category", "time", "text", "decimal-comma", "day-first", "month-first"]
+KINDS: tuple[Kind, ...] = (
+    "number",
+    "boolean",
+    "category",
+    "time",
+    "text",
+    "decimal-comma",
+    "day-first",
+    "month-first",
+)
+OF_NUMBERS: tuple[Kind, ...] = ("number", "boolean", "decimal-comma")
+OF_TIMES: tuple[Kind, ...] = ("time", "day-first", "month-first")
 
 LOOK_AHEAD = 1000
 """Rows that are looked at first, to tell what columns are."""
@@ -29,6 +40,10 @@ ONE_TEXT_WORDS = 5
 _TIME = re.compile(
     r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|z|UTC|GMT|[+-]\d\d:?\d\d))?)?"
 )
+_CLOCK = r"([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?"
+_YEAR_LAST = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(" + _CLOCK + ")")
+_COMMA = re.compile(r"[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _TRUE = {"true": 1.0, "false": 0.0}
@@ -65,6 +80,39 @@ def microseconds(moment: datetime) -> float:
     return float((aware - _EPOCH) // _MICROSECOND)
 
 
+def moment_of(word: str) -> float:
+    """As `time_of`; seconds since 1970 are a time, too, from 1973 on: smaller numbers are hardly meant so.
+
+    >>> moment_of("1700000000"), moment_of("17")
+    (1700000000000000.0, nan)
+    """
+    moment = time_of(word)
+    if math.isnan(moment):
+        seconds = number_of(word)
+        return seconds * 1e6 if 1e8 <= abs(seconds) < 1e11 else math.nan
+    return moment
+
+
+def day_first_of(word: str) -> float:
+    """As `time_of`, of dates such as 31.5.2024, 31/05/2024 12:30 and 31-05-2024.
+
+    >>> day_first_of("2.1.1970"), day_first_of("02/01/1970 00:00"), day_first_of("1970-01-02"), day_first_of("31.2.1970")
+    (86400000000.0, 86400000000.0, 86400000000.0, nan)
+    """
+    found = _YEAR_LAST.fullmatch(word.strip())
+    return time_of(f"{found[4]}-{found[3]:0>2}-{found[1]:0>2}{found[5]}") if found else time_of(word)
+
+
+def month_first_of(word: str) -> float:
+    """As `time_of`, of dates such as 05/31/2024.
+
+    >>> month_first_of("01/02/1970"), month_first_of("13/1/1970")
+    (86400000000.0, nan)
+    """
+    found = _YEAR_LAST.fullmatch(word.strip())
+    return time_of(f"{found[4]}-{found[1]:0>2}-{found[3]:0>2}{found[5]}") if found else time_of(word)
+
+
 def boolean_of(word: str) -> float:
     """1, 0, or NaN for what is neither true nor false.
 
@@ -88,11 +136,37 @@ def number_of(word: str) -> float:
         return math.nan
 
 
+def comma_number_of(word: str) -> float:
+    """A number with a decimal comma; NaN for what is none.
+
+    >>> comma_number_of("1,5"), comma_number_of("-12"), comma_number_of("1.234,5")
+    (1.5, -12.0, nan)
+    """
+    return float(word.strip().replace(",", ".")) if _COMMA.fullmatch(word.strip()) else math.nan
+
+
+READ: dict[str, tuple[Callable[[str], float], str]] = {
+    "number": (number_of, "a number"),
+    "boolean": (boolean_of, "true or false"),
+    "decimal-comma": (comma_number_of, "a number such as 1,5"),
+    "time": (moment_of, "a date or a time such as 2024-05-31 12:30:00"),
+    "day-first": (day_first_of, "a date such as 31.05.2024"),
+    "month-first": (month_first_of, "a date such as 05/31/2024"),
+}
+"""How a word becomes a number or a time, by the kind of its column, and what it should have been."""
+
+
+class UnclearColumnError(ValueError):
+    """What a column is cannot be told: somebody must say it."""
+
+
 def kind_of_words(words: Sequence[str | None], counts: Iterable[int]) -> Kind:
     """What a column of texts is, by its different values and how often each occurs; None is a missing one.
 
     >>> kind_of_words(["red", "blue", None], [5, 3, 1]), kind_of_words(["True", "false"], [1, 1])
     ('category', 'boolean')
+    >>> kind_of_words(["0,5", "12", "3,25"], [1, 1, 1]), kind_of_words(["31/12/2024", "01/02/2024"], [1, 1])
+    ('decimal-comma', 'day-first')
     >>> kind_of_words(["2024-02-01", "2024-02-02 10:00"], [1, 1]), kind_of_words(["a good film", "not so good"], [1, 1])
     ('time', 'text')
     """
@@ -105,11 +179,40 @@ def kind_of_words(words: Sequence[str | None], counts: Iterable[int]) -> Kind:
     if not math.isnan(time_of(present[0][0])) or not math.isnan(time_of(present[-1][0])):
         if sum(count for word, count in present if not math.isnan(time_of(word))) >= MOSTLY * rows:
             return "time"
+    kind = _dates_or_commas(present, MOSTLY * rows)
+    if kind is not None:
+        return kind
     if len(present) > rows / 2:
         long = sum(count for word, count in present if len(word.split(None, TEXT_WORDS)) >= TEXT_WORDS)
         if long > rows / 2:
             return "text"
     return "category"
+
+
+def _dates_or_commas(present: Sequence[tuple[str, int]], enough: float) -> Kind | None:
+    """Dates that end with their year, and numbers with a comma, if so many values are."""
+    dates = [(found, count) for word, count in present if (found := _YEAR_LAST.fullmatch(word.strip()))]
+    if dates and sum(count for _, count in dates) >= enough:
+        firsts, seconds = (max(int(found[part]) for found, _ in dates) for part in (1, 3))
+        if firsts > 12 >= seconds or (seconds <= 12 and all(found[2] == "." for found, _ in dates)):
+            return "day-first"
+        if seconds > 12 >= firsts:
+            return "month-first"
+        if firsts <= 12:
+            raise UnclearColumnError(
+                f"has dates such as {dates[0][0][0]!r}, of which the day or the month may come first: "
+                "say whether it is day-first or month-first"
+            )
+    numbers = [(word.strip(), count) for word, count in present if _COMMA.fullmatch(word.strip())]
+    with_comma = [word for word, _ in numbers if "," in word]
+    if with_comma and sum(count for _, count in numbers) >= enough:
+        if all(_THOUSANDS.fullmatch(word) for word in with_comma):
+            raise UnclearColumnError(
+                f"has values such as {with_comma[0]!r}, whose comma may part decimals or thousands: "
+                "say decimal-comma or category, or write thousands without commas"
+            )
+        return "decimal-comma"
+    return None
 
 
 def kind_of_word(word: str) -> Kind:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelstream.tables.columns import Columns
 from kernelstream.tables.errors import BadRow
-from kernelstream.tables.kinds import boolean_of, number_of, time_of
+from kernelstream.tables.kinds import OF_NUMBERS, READ, number_of
 from kernelstream.tables.options import TableOptions
 
 Coded = tuple[NDArray[Any], list[str | None]]
@@ -70,9 +70,10 @@ def gather(
     wrong: dict[int, tuple[str, str]] = {}
     by_name: Mapping[str, NDArray[np.float64]] = {} if isinstance(numbers, np.ndarray) else numbers
 
-    def column(name: str, held: Mapping[str, NDArray[np.float64]], read: Any, what: str) -> Any:
+    def column(name: str, held: Mapping[str, NDArray[np.float64]]) -> Any:
         if name in held:
             return held[name]
+        read, what = READ[columns.kinds[name]]
         codes, words = coded_columns[name]
         if not len(codes):
             return np.zeros(0)
@@ -87,7 +88,7 @@ def gather(
         return found
 
     matrix: NDArray[np.float64]
-    if isinstance(numbers, np.ndarray) and not columns.booleans:
+    if isinstance(numbers, np.ndarray) and not columns.read_numbers:
         matrix = numbers
     else:
         matrix = np.empty((rows, len(columns.numbers)))
@@ -96,12 +97,12 @@ def gather(
             matrix[:, :first] = numbers
         else:
             for place, name in enumerate(columns.plain_numbers):
-                matrix[:, place] = column(name, by_name, number_of, "a number")
-        for place, name in enumerate(columns.booleans, first):
-            matrix[:, place] = column(name, by_name, boolean_of, "true or false")
+                matrix[:, place] = column(name, by_name)
+        for place, name in enumerate(columns.read_numbers, first):
+            matrix[:, place] = column(name, by_name)
     moments = np.empty((rows, len(columns.times)))
     for place, name in enumerate(columns.times):
-        moments[:, place] = column(name, times, time_of, "a date or a time such as 2024-05-31 12:30:00")
+        moments[:, place] = column(name, times)
     values = Values(
         matrix,
         [coded_columns[name] for name in columns.categories],
@@ -139,6 +140,34 @@ def check_values(
     keep = np.ones(values.num_rows, bool)
     keep[list(reasons)] = False
     return values.part(keep), [BadRow(row, repr(at), why) for row, (at, why) in sorted(reasons.items())]
+
+
+def as_said(
+    columns: Columns,
+    rows: NDArray[np.int64],
+    codes: NDArray[Any],
+    entries: list[tuple[str, str | None]],
+    values: NDArray[np.float64],
+) -> dict[int, tuple[str, str]]:
+    """Entries of names that come and go, brought to the kinds that were said; of each row that cannot be, name and reason.
+
+    `entries` and `values` are changed in place: a word that is to be a number becomes one.
+    """
+    wrong: dict[int, tuple[str, str]] = {}
+    for code, (name, word) in enumerate(entries):
+        kind = columns.kinds.get(name)
+        if word is None or kind not in READ or name not in columns.forced:
+            continue
+        read, what = READ[kind]
+        number = read(word)
+        at = codes == code
+        if math.isnan(number):
+            for row in rows[at].tolist():
+                wrong.setdefault(row, (name, f"{word[:60]!r} is not {what}"))
+        elif kind in OF_NUMBERS:
+            entries[code] = name, None
+            values[at] = number
+    return wrong
 
 
 def coded(values: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:

@@ -152,6 +152,7 @@ def _overview(summary: Summary) -> Any:
     ticks = [tick for tick in (-1000, -300, -100, -30, -10, -3, 0, 3, 10, 30, 100, 300, 1000)
              if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]  # fmt: skip
     axes.set_xticks(ticks, [f"{tick:+d}".replace("-", "−") if tick else "0" for tick in ticks])
+    axes.tick_params(axis="x", labelsize=8)
     axes.minorticks_off()
     axes.set_yticks(range(len(tables)), [name for name, _, _ in tables])
     axes.set_ylim(len(tables) - 0.5, -0.5)

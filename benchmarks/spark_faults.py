@@ -1,0 +1,204 @@
+"""Kills drivers and executors of a streaming query at random moments; the final model is that of an undisturbed one.
+
+    python benchmarks/spark_faults.py --kills 30 --page docs/results/spark_faults.md
+
+A stream of Parquet files is learnt by `kernelstream.spark.StreamLearner` on `local-cluster[2,1,1024]`: a driver and two
+executors, each a process of its own. Again and again, a random moment after the last kill, SIGKILL goes to the driver
+(Python and its JVM; the same program is then started again) or to an executor (Spark starts another). When all kills
+are done, the query runs to its end. The undisturbed run has its own folder, in one process, `local[2]`: so the number
+and kind of workers do not matter either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from kernelstream import Gaussian, KernelRegressor
+from kernelstream.checkpoint import Checkpoint
+from kernelstream.learners import KRLS, NewtonMixture
+from kernelstream.persistence import pack
+
+MODELS = {"default": NewtonMixture(40), "krls": KRLS(nu=0.05, kernel=Gaussian(gamma=0.1))}
+SCHEMA = "a DOUBLE, b DOUBLE, c DOUBLE, y DOUBLE"
+
+
+def learn(folder: Path, state: str, master: str, model: str) -> None:
+    """The program that is killed."""
+    from pyspark.sql import SparkSession
+
+    from kernelstream.spark import StreamLearner
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.deploy.maxExecutorRetries": "-1",
+        "spark.task.maxFailures": "50",
+        "spark.stage.maxConsecutiveAttempts": "50",
+        "spark.executor.heartbeatInterval": "2s",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(str(folder / "files"))
+    with StreamLearner(KernelRegressor(MODELS[model]), folder / state, target="y", parts=2) as learner:
+        print("started", flush=True)
+        query = learner.start(stream, availableNow=True)
+        query.awaitTermination()
+    spark.stop()
+
+
+def write_files(folder: Path, batches: int, rows: int) -> None:
+    import pandas as pd
+
+    folder.mkdir()
+    rng = np.random.default_rng(7)
+    for i in range(2 * batches):
+        X = rng.normal(size=(rows // 2, 3))
+        frame = pd.DataFrame(X, columns=list("abc")).assign(y=np.sin(X[:, 0]) + 0.3 * X[:, 1] * X[:, 2])
+        frame.to_parquet(folder / f"{i:05d}.parquet", index=False)
+        os.utime(folder / f"{i:05d}.parquet", (i, i))
+
+
+def below(pid: int) -> list[int]:
+    """All processes that a process has started, directly or not."""
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(
+                int(path.parent.name)
+            )
+    found = list(parents.get(pid, []))
+    for child in found:
+        found += parents.get(child, [])
+    return found
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--drivers", type=float, default=0.3, help="share of kills that hit the driver")
+    parser.add_argument("--batches", type=int, default=120)
+    parser.add_argument("--rows", type=int, default=1000, help="of a batch")
+    parser.add_argument("--pause", type=float, default=6.0, help="seconds between kills, at most")
+    parser.add_argument("--minutes", type=float, default=30.0, help="no more kills after this time")
+    parser.add_argument("--model", choices=MODELS, default="default")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        folder, state, master = options.child
+        learn(Path(folder), state, master, options.model)
+        return
+
+    folder = Path(tempfile.mkdtemp(prefix="spark-faults-"))
+    write_files(folder / "files", options.batches, options.rows)
+
+    def start(state: str, master: str) -> subprocess.Popen[str]:
+        call = [sys.executable, __file__, "--model", options.model, "--child", str(folder), state, master]
+        with open(folder / f"{state}.log", "a") as log:
+            return subprocess.Popen(
+                call, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, cwd=folder
+            )
+
+    began = time.monotonic()
+    if start("right", "local[2]").wait():
+        raise SystemExit(f"the undisturbed run failed: {folder}/right.log")
+    print(f"undisturbed: {time.monotonic() - began:.0f} s", flush=True)
+
+    chance = random.Random(options.seed)
+    killed = {"driver": 0, "executor": 0}
+    began, starts = time.monotonic(), 0
+    while True:
+        child, starts = start("killed", "local-cluster[2,1,1024]"), starts + 1
+        up = child.stdout is not None and child.stdout.readline()
+        while up and child.poll() is None and sum(killed.values()) < options.kills:
+            if time.monotonic() - began > 60 * options.minutes:
+                break
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(chance.uniform(0, options.pause))
+                break
+            everyone = below(child.pid)
+            executors = [pid for pid in everyone if "CoarseGrainedExecutorBackend" in command(pid)]
+            if chance.random() < options.drivers:
+                kill([child.pid, *(pid for pid in everyone if "SparkSubmit" in command(pid))])
+                killed["driver"] += 1
+            elif executors:
+                kill([chance.choice(executors)])
+                killed["executor"] += 1
+            print(f"{time.monotonic() - began:5.0f} s: {killed}", flush=True)
+        everyone = below(child.pid)
+        code = child.wait()
+        kill(everyone)  # executors of a driver that is gone end by themselves, but later
+        if code == 0:
+            break
+        if code != -signal.SIGKILL:
+            raise SystemExit(f"the query failed by itself: {folder}/killed.log")
+    seconds = time.monotonic() - began
+
+    saved = {}
+    for state in ("right", "killed"):
+        with Checkpoint(folder / state) as checkpoint:
+            saved[state] = checkpoint.load()
+    right, disturbed = saved["right"], saved["killed"]
+    same = pack(right.model) == pack(disturbed.model)
+    learnt = disturbed.model.learner_.state().get("learnt", [disturbed.record["rows"]])[0]
+    lines = [
+        "# Kills in the middle of a streaming query on Spark",
+        "",
+        f"`python benchmarks/spark_faults.py --kills {options.kills} --model {options.model}`: "
+        f"{options.batches} batches of {options.rows:,} rows, "
+        "a driver and two executors on one machine (`local-cluster[2,1,1024]`), SIGKILL at random moments.",
+        "",
+        "| | undisturbed (`local[2]`) | killed |",
+        "|---|---:|---:|",
+        f"| drivers killed | 0 | {killed['driver']} |",
+        f"| executors killed | 0 | {killed['executor']} |",
+        f"| last batch | {right.position['batch']} | {disturbed.position['batch']} |",
+        f"| rows counted in the checkpoint | {right.record['rows']:,} | {disturbed.record['rows']:,} |",
+        f"| rows the model has learnt | {right.record['rows']:,} | {int(learnt):,} |",
+        f"| offsets | `{right.position['offsets']}` | `{disturbed.position['offsets']}` |",
+        f"| model files are equal to the byte | | {'yes' if same else 'NO'} |",
+        "",
+    ]
+    print("\n".join(lines), f"{starts} starts, {seconds:.0f} s; {folder}", sep="\n")
+    if options.page:
+        options.page.write_text("\n".join(lines))
+    if not same or right.record["rows"] != options.batches * (options.rows // 2) * 2:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,373 @@
+// The trees expert of NewtonMixture: small regression trees, each fitted to what all others leave at the rows kept. Two rows are alike
+// for it as often as they fall into the same leaves: a kernel of boxes that the data choose, where the other experts have balls.
+//
+// Rows are kept as bins: a feature's bin is how many of its edges, quantiles of the rows that the lasting memory was built from, are
+// below its scaled value. A score is the sum of the trees of an output; all outputs get a new tree at once. It takes a Newton step:
+// with the slopes g and curvatures h of the loss at the rows, each leaf has the value kRate sum g / (sum h + kRidge), and the split with
+// the largest gain in (sum g)^2 / (sum h + kRidge) comes next, until there are kLeaves. When there are as many trees as there may be, the
+// oldest leave before the next are fitted, so the sum follows the rows kept (backfitting).
+//
+// Sums of slopes and curvatures are sums of integers, exact in any order. A tree is fitted when the rows since the last one have
+// paid for it, kWork additions each: the work per row is bounded and does not depend on chunks. Nothing is random: which rows and
+// features a tree looks at follows from their numbers and the tree's.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace KS_MODULE {
+
+class Trees {
+ public:
+  using Bin = uint8_t;
+  static constexpr int64_t kMostTrees = 512;   // of all outputs, if there are several
+  static constexpr int64_t kLeaves = 16, kEdges = 254, kSlots = 256;
+  static constexpr int64_t kRows = 40, kBytes = 1 << 20;  // rows kept per landmark, and bytes of their bins at most
+  static constexpr int64_t kSampled = 4096, kFeatures = 32;  // rows and features that a tree looks at, at most
+  static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
+  static constexpr int64_t kWork = 4000;
+  static constexpr double kRate = 0.15, kRidge = 1, kLeast = 1;  // kLeast: curvature of a leaf
+  static constexpr double kSteps = 1 << 17, kLargest = 1e30;  // steps up to the largest slope; of a target
+  static constexpr int64_t kHigh = int64_t(1) << 32;  // a slope in units of this plus a curvature are one integer
+  static constexpr float kNoEdge = std::numeric_limits<float>::max();
+
+  struct Split {
+    int32_t feature = 0, cut = kSlots, child[2] = {~0, ~0};  // rows of a larger bin go to child[1]; a child c < 0 is the leaf ~c
+  };
+  static constexpr int64_t kSplits = kLeaves - 1;
+
+  int64_t width = 0, outputs = 1, budget = 0, capacity = 0;  // capacity: rows at most, 0 if there are no trees
+  bool regression = false;
+  int64_t next = 0, grown = 0, credit = 0;     // rows put and trees grown since they began; additions paid for
+  std::vector<float> edges;                    // kEdges per feature, rising; those not needed are kNoEdge
+  std::vector<Bin> rows;                       // by slot
+  std::vector<float> targets, weights, scores; // by slot; scores: one per output, of all trees
+  std::vector<Split> splits;                   // kSplits per tree
+  std::vector<double> values;                  // kLeaves per tree
+
+  Trees() = default;
+  // budget: landmarks, 0 for no trees.
+  Trees(int64_t width_, int64_t outputs_, bool regression_, int64_t budget_)
+      : width(width_), outputs(outputs_), budget(budget_), regression(regression_) {
+    if (!budget || outputs > kMostOutputs || !width) return;
+    capacity = std::min(kRows * budget, kBytes / width);
+    edges.assign(size_t(width * kEdges), kNoEdge);
+    query_.assign(size_t(width), 0);
+    f_.assign(size_t(outputs), 0.0);
+  }
+
+  int64_t count() const { return std::min(next, capacity); }
+  int64_t trees() const { return std::min(grown, most_trees()); }
+  int64_t most_trees() const {                 // half a budget per output
+    int64_t most = budget / 2;
+    if (outputs > 1) most = std::min(most, kMostTrees / outputs);
+    return std::max<int64_t>(1, most) * outputs;
+  }
+
+  size_t nbytes() const {                      // all that there may be is allocated at once
+    return capacity ? 4 * edges.size() + size_t(capacity * (width + 4 * (2 + outputs))) +
+                          size_t(most_trees()) * (kSplits * sizeof(Split) + 8 * kLeaves)
+                    : 0;
+  }
+
+  // No rows and no trees; edges from n scaled rows.
+  void begin(const std::vector<float>& z, int64_t n) {
+    next = grown = credit = 0;
+    allocate(0);
+    splits.clear();
+    values.clear();
+    edges.assign(edges.size(), kNoEdge);
+    std::vector<float> column(size_t(n), 0.0f), distinct;
+    for (int64_t d = 0; d < width; ++d) {
+      for (int64_t i = 0; i < n; ++i) column[size_t(i)] = z[size_t(i * width + d)];
+      std::sort(column.begin(), column.end());
+      distinct = column;
+      distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+      float* to = edges.data() + d * kEdges;
+      bool few = int64_t(distinct.size()) <= kEdges + 1;
+      size_t last = 0;
+      for (int64_t k = 1; k < (few ? int64_t(distinct.size()) : kEdges + 1); ++k) {  // between two values, one of them a quantile
+        size_t at =
+            few ? size_t(k)
+                : size_t(std::lower_bound(distinct.begin(), distinct.end(), column[size_t(k * n / (kEdges + 1))]) - distinct.begin());
+        if (at > last) *to++ = (distinct[at - 1] + distinct[at]) / 2;
+        last = at;
+      }
+    }
+  }
+
+  // The scores of a scaled row.
+  const double* look(const float* z) {
+    for (int64_t d = 0; d < width; ++d) {
+      const float* edge = edges.data() + d * kEdges;
+      int64_t at = 0;
+      for (int64_t step = kSlots / 2; step; step /= 2)
+        if (at + step <= kEdges && edge[at + step - 1] < z[d]) at += step;
+      query_[size_t(d)] = Bin(at);
+    }
+    std::fill(f_.begin(), f_.end(), 0.0);
+    for (int64_t t = 0, c = 0; t < trees(); ++t, c = c + 1 == outputs ? 0 : c + 1) f_[size_t(c)] += value(t, query_.data());
+    return f_.data();
+  }
+
+  // Keeps the row of the last look.
+  void put(double y, double weight) { put(query_.data(), y, weight, f_.data()); }
+  template <class F> void put(const Bin* row, double y, double weight, const F* f) {
+    int64_t slot = next++ % capacity;
+    allocate(count());
+    std::copy_n(row, width, rows.data() + slot * width);
+    targets[size_t(slot)] = float(std::min(std::max(y, -kLargest), kLargest));
+    weights[size_t(slot)] = float(weight);
+    for (int64_t c = 0; c < outputs; ++c) scores[size_t(slot * outputs + c)] = float(f[c]);
+  }
+
+  // So many rows pay for trees.
+  void pay(int64_t n) {
+    credit += n * kWork;
+    while (next >= kFewest && credit >= price()) {
+      credit -= price();
+      grow();
+    }
+  }
+
+  // Additions that a tree of each output takes: its sums, the search for splits, the slopes.
+  int64_t price() const {
+    int64_t n = count(), used = std::min(kFeatures, width);
+    return outputs * (3 * std::min(n, kSampled) * used + kLeaves * used * std::min(n, kSlots) / 2 + n * (4 * outputs + 12));
+  }
+
+  // Keeps what `from`, of fewer features, keeps; a new feature has no edges until the trees begin again.
+  void take(const Trees& from) {
+    if (!capacity || !from.capacity) return;
+    std::copy(from.edges.begin(), from.edges.end(), edges.begin());
+    std::vector<Bin> row(size_t(width), 0);
+    for (int64_t i = std::max<int64_t>(0, from.count() - capacity); i < from.count(); ++i) {
+      size_t slot = size_t((from.next - from.count() + i) % from.capacity);
+      std::copy_n(from.rows.data() + slot * size_t(from.width), from.width, row.data());
+      put(row.data(), from.targets[slot], from.weights[slot], from.scores.data() + slot * size_t(outputs));
+    }
+    grown = from.grown;
+    credit = from.credit;
+    splits = from.splits;
+    values = from.values;
+  }
+
+  void allocate(int64_t n) {
+    size_t kept = size_t(capacity);
+    rows.reserve(kept * size_t(width));
+    scores.reserve(kept * size_t(outputs));
+    for (auto* a : {&targets, &weights}) {
+      a->reserve(kept);
+      a->resize(size_t(n));
+    }
+    rows.resize(size_t(n * width));
+    scores.resize(size_t(n * outputs));
+    splits.reserve(size_t(most_trees() * kSplits));
+    values.reserve(size_t(most_trees() * kLeaves));
+  }
+
+  // Whether a tree may have such splits: from a state.
+  bool fit(const int32_t* split) const {
+    for (int64_t at = 0; at < kSplits; ++at, split += 4) {
+      if (split[0] < 0 || split[0] >= width || split[1] < 0 || split[1] > kSlots) return false;
+      for (int side : {2, 3})                  // downwards, so that every path ends
+        if (split[side] < -kLeaves || split[side] >= kSplits || (split[side] >= 0 && split[side] <= at)) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Node {                                // a leaf of the tree that grows
+    int64_t begin, end;                        // its rows in order_
+    int32_t parent, side;                      // the split above it
+    int32_t feature = 0, cut = 0;              // its best split, of features_
+    double gain = 0;
+  };
+
+  double value(int64_t t, const Bin* row) const {
+    const Split* split = splits.data() + t * kSplits;
+    int32_t at = 0;
+    do at = split[at].child[row[split[at].feature] > split[at].cut];
+    while (at >= 0);
+    return values[size_t(t * kLeaves + ~at)];
+  }
+
+  // The scores of the rows kept with or without a tree.
+  void add(int64_t t, double sign) {
+    for (int64_t i = 0; i < count(); ++i) scores[size_t(i * outputs + t % outputs)] += float(sign * value(t, rows.data() + i * width));
+  }
+
+  // A tree of each output; all see the same slopes, so that the order of the outputs does not matter.
+  void grow() {
+    int64_t first = grown % most_trees();
+    if (grown < most_trees()) {
+      splits.resize(splits.size() + size_t(outputs * kSplits));
+      values.resize(values.size() + size_t(outputs * kLeaves));
+    } else {
+      for (int64_t c = 0; c < outputs; ++c) add(first + c, -1);
+    }
+    std::fill_n(splits.begin() + first * kSplits, outputs * kSplits, Split());
+    std::fill_n(values.begin() + first * kLeaves, outputs * kLeaves, 0.0);
+    for (int64_t c = 0; c < outputs; ++c) {
+      choose(uint64_t(grown / outputs));
+      if (!features_.empty()) grow(first + c);
+    }
+    for (int64_t c = 0; c < outputs; ++c) add(first + c, 1);
+    grown += outputs;
+  }
+
+  void grow(int64_t t) {
+    measure(t % outputs);
+    nodes_.assign(1, {0, int64_t(order_.size()), -1, 0});
+    sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
+    fill(0);
+    search(0);
+    while (int64_t(nodes_.size()) < kLeaves) {
+      auto best = std::max_element(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.gain < b.gain; });
+      if (!(best->gain > 0)) break;
+      split(t, size_t(best - nodes_.begin()));
+    }
+    for (size_t k = 0; k < nodes_.size(); ++k) {
+      int64_t total = total_of(k);
+      values[size_t(t * kLeaves) + k] = kRate * slope(total) / (curvature(total) + kRidge);
+    }
+  }
+
+  // A leaf becomes two: itself and a new one. The sums of the smaller are taken, those of the other are the difference.
+  void split(int64_t t, size_t at) {
+    Node node = nodes_[at];
+    size_t other = nodes_.size();
+    int32_t number = int32_t(other) - 1, feature = features_[size_t(node.feature)];
+    Split* to = splits.data() + t * kSplits;
+    to[number] = {feature, node.cut, {~int32_t(at), ~int32_t(other)}};
+    if (node.parent >= 0) to[node.parent].child[node.side] = number;
+    auto low = [&](int32_t i) { return rows[size_t(i * width + feature)] <= node.cut; };
+    int64_t middle = std::stable_partition(order_.begin() + node.begin, order_.begin() + node.end, low) - order_.begin();
+    nodes_[at] = {node.begin, middle, number, 0};
+    nodes_.push_back({middle, node.end, number, 1});
+    size_t small = middle - node.begin <= node.end - middle ? at : other, large = small == at ? other : at;
+    if (large == other) std::copy_n(sums(at), size(), sums(other));
+    fill(small);
+    for (size_t b = 0; b < size(); ++b) sums(large)[b] -= sums(small)[b];
+    search(at);
+    search(other);
+  }
+
+  // The rows and the features that a tree looks at: some of those whose numbers, mixed with the tree's, are small.
+  void choose(uint64_t number) {
+    int64_t n = count();
+    order_.clear();
+    for (int64_t i = 0; i < n; ++i)
+      if (n <= kSampled || int64_t(mixed(uint64_t(i), number) % uint64_t(n)) < kSampled) order_.push_back(int32_t(i));
+    drawn_.clear();
+    for (int64_t d = 0; d < width; ++d)
+      if (edges[size_t(d * kEdges)] != kNoEdge) drawn_.push_back({mixed(~uint64_t(d), number), int32_t(d)});
+    if (int64_t(drawn_.size()) > kFeatures) {
+      std::sort(drawn_.begin(), drawn_.end());
+      drawn_.resize(size_t(kFeatures));
+    }
+    features_.clear();
+    for (const auto& drawn : drawn_) features_.push_back(drawn.second);
+    std::sort(features_.begin(), features_.end());
+  }
+  static uint64_t mixed(uint64_t a, uint64_t b) {  // splitmix64
+    uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xd1342543de82ef95u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
+  // Slopes and curvatures of the loss at the rows chosen, in steps.
+  void measure(int64_t c) {
+    both_.resize(size_t(count()));
+    pairs_.clear();
+    double most_slope = 1e-30, most_curvature = 1e-30;
+    for (int32_t i : order_) {
+      auto [g, h] = step(targets[size_t(i)], scores.data() + i * outputs, c);
+      double w = weights[size_t(i)];
+      pairs_.push_back({w * g, w * h});
+      most_slope = std::max(most_slope, std::abs(w * g));
+      most_curvature = std::max(most_curvature, w * h);
+    }
+    slope_step_ = most_slope / kSteps;
+    curvature_step_ = most_curvature / kSteps;
+    for (size_t k = 0; k < order_.size(); ++k)
+      both_[size_t(order_[k])] =
+          int64_t(std::floor(pairs_[k].first / slope_step_ + 0.5)) * kHigh + int64_t(std::floor(pairs_[k].second / curvature_step_ + 0.5));
+  }
+  std::pair<double, double> step(double y, const float* f, int64_t c) const {
+    if (regression) return {y - double(f[0]), 1.0};
+    double p;
+    if (outputs == 1) {
+      p = 1 / (1 + std::exp(-double(f[0])));
+      return {double(y > 0) - p, p * (1 - p)};
+    }
+    double top = *std::max_element(f, f + outputs), sum = 0;
+    for (int64_t e = 0; e < outputs; ++e) sum += std::exp(double(f[e]) - top);
+    p = std::exp(double(f[c]) - top) / sum;
+    return {double(int64_t(y) == c) - p, p * (1 - p)};
+  }
+  static int64_t low(int64_t sum) { return sum & (kHigh - 1); }
+  double curvature(int64_t sum) const { return double(low(sum)) * curvature_step_; }
+  double slope(int64_t sum) const { return double((sum - low(sum)) / kHigh) * slope_step_; }
+
+  size_t size() const { return features_.size() * kSlots; }
+  int64_t* sums(size_t leaf) { return sums_.data() + leaf * size(); }
+  int64_t total_of(size_t leaf) {              // of any one feature
+    int64_t total = 0;
+    for (int64_t b = 0; b < kSlots; ++b) total += sums(leaf)[b];
+    return total;
+  }
+
+  // The sums of a leaf by feature and bin.
+  void fill(size_t leaf) {
+    int64_t* to = sums(leaf);
+    std::fill_n(to, size(), int64_t(0));
+    for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) {
+      const Bin* row = rows.data() + order_[size_t(k)] * width;
+      int64_t both = both_[size_t(order_[size_t(k)])];
+      for (size_t j = 0; j < features_.size(); ++j) to[int64_t(j) * kSlots + row[features_[j]]] += both;
+    }
+  }
+
+  // The best split of a leaf.
+  void search(size_t leaf) {
+    Node& node = nodes_[leaf];
+    int64_t total = total_of(leaf);
+    double G = slope(total), H = curvature(total), before = G * G / (H + kRidge);
+    if (H < 2 * kLeast) return;
+    for (size_t j = 0; j < features_.size(); ++j) {
+      const float* edge = edges.data() + features_[j] * kEdges;
+      const int64_t* at = sums(leaf) + int64_t(j) * kSlots;
+      int64_t sum = 0;
+      for (int32_t b = 0; b < kEdges && edge[b] != kNoEdge; ++b) {
+        if (!at[b]) continue;
+        sum += at[b];
+        double g = slope(sum), h = curvature(sum);
+        if (h < kLeast) continue;
+        if (H - h < kLeast) break;
+        double left = h + kRidge, right = H - h + kRidge;
+        double gain = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before;
+        if (gain > node.gain + 1e-9 * before) {
+          node.gain = gain;
+          node.feature = int32_t(j);
+          node.cut = b;
+        }
+      }
+    }
+  }
+
+  std::vector<Bin> query_;
+  std::vector<double> f_;
+  std::vector<int32_t> order_, features_;      // of the tree that grows: rows by leaf, features
+  std::vector<std::pair<uint64_t, int32_t>> drawn_;
+  std::vector<std::pair<double, double>> pairs_;
+  std::vector<Node> nodes_;
+  std::vector<int64_t> both_, sums_;
+  double slope_step_ = 1, curvature_step_ = 1;
+};
+
+}  // namespace KS_MODULE
