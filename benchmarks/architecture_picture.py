@@ -25,7 +25,7 @@ BOXES = [
     (350, 260, 150, 62, "core", "src/core/text", "parsers in C++"),
     (730, 60, 150, 62, "python", "evaluate, metrics", "predict, then learn"),
     (730, 150, 150, 62, "python", "persistence", "model files"),
-    (730, 240, 150, 62, "python", "checkpoint, merging", "crashes; parts to one"),
+    (730, 240, 150, 62, "python", "checkpoint", "goes on after a crash"),
     (350, 352, 340, 50, "out", "cli/ and runner.py", "a run: source to model, predictions, checkpoints"),
 ]
 ARROWS = [
