@@ -38,6 +38,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet
 from sklearn.datasets import load_svmlight_file
 
@@ -210,6 +211,11 @@ def mixed(folder: Path, n: int) -> list[tuple[str, int, float, list[Contender]]]
             [
                 ("`read`, one-hot", lambda: consume(jsonl)),
                 ("pandas `read_json(lines=True)`", lambda: pd.read_json(jsonl, lines=True)),
+                (
+                    "pyarrow `read_json`, one thread",
+                    lambda: pa.json.read_json(jsonl, pa.json.ReadOptions(use_threads=False)),
+                ),
+                ("polars `read_ndjson`, one thread", lambda: pl.read_ndjson(jsonl)),
             ],
         ),
     ]

@@ -5,6 +5,7 @@ python benchmarks/screenshots.py
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import shlex
@@ -21,7 +22,7 @@ from rich.text import Text
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 BINARY = Path(sys.executable).with_name("kernelstream")
 SHOTS = {  # name: the lines typed, the width, and text to wait for before the picture is taken
-    "run": (["kernelstream run moving_classes --rows 3e5"], 120, r"model bytes"),
+    "run": (["kernelstream run moving_classes --rows 3e4"], 120, r"model bytes"),
     "running": (["kernelstream run moving_classes --rows 4e6"], 120, r" [2-9]\d% [\d,]+ rows"),
     "compare": (
         ["kernelstream compare rings --learners NOGD,BOGD,KernelPA,OKSSIL,Forgetron,LinearPA --rows 20000"],
@@ -59,7 +60,7 @@ def shot(name, typed, width, wanted, folder):
         "-x",
         str(width),
         "-y",
-        "40",
+        "60",
         "-c",
         folder,
         "env PS1='$ ' bash --norc -i",
@@ -77,6 +78,16 @@ def shot(name, typed, width, wanted, folder):
         tmux("kill-session", "-t", name)
 
 
+def one_by_one(found):
+    """A text as one element per character: CairoSVG does not stretch a text to the length that it is to have."""
+    before, x, middle, after, text = found.groups()
+    return "".join(
+        f'<text {before}x="{float(x) + 12.2 * place:.1f}"{middle}{after}>{html.escape(mark)}</text>'
+        for place, mark in enumerate(html.unescape(text))
+        if not mark.isspace()
+    )
+
+
 def draw(name, shown, width):
     lines = shown.splitlines()
     if lines and lines[-1].strip() == "$":
@@ -86,8 +97,9 @@ def draw(name, shown, width):
         console.print(Text.from_ansi(line), no_wrap=True, crop=True)
     svg = console.export_svg(title="")
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
-    # CairoSVG does not stretch a text to the length it is to have: its own width must be the 12.2 pixels per character.
-    svg = svg.replace("font-size: 20px", "font-size: 20.46px")
+    svg = re.sub(
+        r'<text ([^>]*?)x="([\d.]+)"([^>]*?) textLength="[\d.]+"([^>]*)>([^<]*)</text>', one_by_one, svg
+    )
     cairosvg.svg2png(svg.encode(), write_to=str(PICTURES / f"{name}.png"), output_width=1100)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/spark_faults.py --kills 30 --page docs/results/spark_faults.md
 
 A stream of Parquet files is learnt by `kernelstream.spark.StreamLearner` on `local-cluster[2,1,1024]`: a driver and two
-executors, each a process of its own. Again and again, a random moment after the last kill, SIGKILL goes to the driver
+executors, each a process of its own. Again and again, a random moment after a batch has begun, SIGKILL goes to the driver
 (Python and its JVM; the same program is then started again) or to an executor (Spark starts another). When all kills
 are done, the query runs to its end. The undisturbed run has its own folder, in one process, `local[2]`: so the number
 and kind of workers do not matter either.
@@ -111,7 +111,9 @@ def main() -> None:
     parser.add_argument("--drivers", type=float, default=0.3, help="share of kills that hit the driver")
     parser.add_argument("--batches", type=int, default=120)
     parser.add_argument("--rows", type=int, default=1000, help="of a batch")
-    parser.add_argument("--pause", type=float, default=6.0, help="seconds between kills, at most")
+    parser.add_argument(
+        "--pause", type=float, default=2.0, help="seconds from the beginning of a batch to a kill, at most"
+    )
     parser.add_argument("--minutes", type=float, default=30.0, help="no more kills after this time")
     parser.add_argument("--model", choices=MODELS, default="default")
     parser.add_argument("--seed", type=int, default=0)
@@ -140,16 +142,26 @@ def main() -> None:
 
     chance = random.Random(options.seed)
     killed = {"driver": 0, "executor": 0}
-    began, starts = time.monotonic(), 0
+    began, starts, known = time.monotonic(), 0, 0
+
+    def begun() -> int:
+        """How many batches have been begun, and how many finished."""
+        spark = folder / "killed" / "spark"
+        return sum(1 for part in ("offsets", "commits") for _ in (spark / part).glob("[0-9]*"))
+
     while True:
         child, starts = start("killed", "local-cluster[2,1,1024]"), starts + 1
         up = child.stdout is not None and child.stdout.readline()
         while up and child.poll() is None and sum(killed.values()) < options.kills:
             if time.monotonic() - began > 60 * options.minutes:
                 break
+            if begun() == known:  # no batch since the last kill: the query is not at work yet
+                time.sleep(0.05)
+                continue
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(chance.uniform(0, options.pause))
                 break
+            known = begun()
             everyone = below(child.pid)
             executors = [pid for pid in everyone if "CoarseGrainedExecutorBackend" in command(pid)]
             if chance.random() < options.drivers:
