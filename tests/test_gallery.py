@@ -39,8 +39,10 @@ def test_a_broken_and_a_slow_example_fail_the_build(tmp_path: Path) -> None:
     (examples / "README.rst").write_text("Examples\n========\n")
     for name, body in EXAMPLES.items():
         (examples / f"{name}.py").write_text(f'"""\n{name}\n{"=" * len(name)}\n\nText.\n"""\n\n{body}\n')
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--quiet", str(docs), str(tmp_path / "site")]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    options = ["--fail-on-warning", "--quiet", str(docs), str(tmp_path / "site")]
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options], capture_output=True, text=True, timeout=100
+    )
     assert built.returncode != 0
     assert "a broken example" in built.stderr
     assert "more than 0.3 s of processor time" in built.stderr
