@@ -42,18 +42,20 @@ FIGURES = Path("docs/results/dask_scaling.json")
 
 def write_table(path: Path, rows: int) -> None:
     """Ten numbers, a category, a label."""
+    import pyarrow as pa
+    from pyarrow import csv
+
     rng = np.random.default_rng(0)
-    with path.open("w") as file:
-        file.write(",".join(f"x{i}" for i in range(10)) + ",colour,label\n")
-        for start in range(0, rows, 20_000):
-            X = rng.normal(size=(min(20_000, rows - start), 10))
+    names = [*(f"x{i}" for i in range(10)), "colour", "label"]
+    fields = [pa.field(name, pa.float64() if name[0] == "x" else pa.string()) for name in names]
+    with csv.CSVWriter(path, pa.schema(fields)) as file:
+        for start in range(0, rows, 100_000):
+            X = rng.normal(size=(min(100_000, rows - start), 10)).round(4)
             colour = rng.integers(0, 3, len(X))
-            score = (
-                np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * (colour == 1) + 0.3 * rng.normal(size=len(X))
-            )
-            text = np.char.mod("%.4f", X)
-            columns = [*text.T, np.array(["red", "green", "blue"])[colour], np.where(score > 0, "yes", "no")]
-            file.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+            noise = 0.3 * rng.normal(size=len(X))
+            score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * (colour == 1) + noise
+            columns = [*X.T, np.array(["red", "green", "blue"])[colour], np.where(score > 0, "yes", "no")]
+            file.write_table(pa.table(dict(zip(names, columns, strict=True))))
 
 
 def rate(path: Path, learner: Any, count: int, seconds: float) -> dict[str, float]:
@@ -118,7 +120,29 @@ def scaling(args: argparse.Namespace) -> dict[str, Any]:
                 speed = figures["rows_per_second"]
                 text = f"{figures['rows']:,} rows, {speed:,.0f} rows/s ({speed / one:.2f}), error {figures['error']:.4f}"
                 print(f"{name}, {way}: {text}", flush=True)
+    write_section("scaling", scaling_table(args.rows, found))
     return {"rows": args.rows, "learners": found}
+
+
+def scaling_table(rows: int, found: dict[str, Any]) -> str:
+    lines = [f"A file of {rows:,} rows, as far as the time allowed.", ""]
+    lines += ["| learner | way | rows learnt | rows/s | against one pass | against 1 worker | error |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|"]
+    for name, ways in found.items():
+        one, first = ways["one pass"]["rows_per_second"], ways["1 workers"]["rows_per_second"]
+        for way, f in ways.items():
+            speed = f["rows_per_second"]
+            ratios = f"{speed / one:.2f} | {speed / first:.2f}"
+            way = "1 worker" if way == "1 workers" else way
+            lines.append(f"| {name} | {way} | {f['rows']:,} | {speed:,.0f} | {ratios} | {f['error']:.4f} |")
+    return "\n".join(lines)
+
+
+def write_section(name: str, text: str) -> None:
+    """Between the two marks of docs/results/dask_scaling.md."""
+    page = FIGURES.with_suffix(".md")
+    whole, begin, end = page.read_text(), f"<!-- {name} -->", f"<!-- end of {name} -->"
+    page.write_text(f"{whole[: whole.index(begin)]}{begin}\n\n{text}\n\n{whole[whole.index(end) :]}")
 
 
 def merges(args: argparse.Namespace) -> dict[str, Any]:
@@ -234,12 +258,11 @@ def model(args: argparse.Namespace) -> dict[str, Any]:
             rng = np.random.default_rng(1)
             even = [simulated(w, rows, cost, rng, 1.0) for w in COUNTS]
             late = [simulated(w, rows, cost, rng, 2.0) for w in COUNTS]
-            most = next((w for w, f in zip(COUNTS, formula, strict=True) if f < 0.5 * w * formula[0]), None)
             found[f"{name}, {rows:,} rows per part"] = {
                 "formula": formula,
                 "simulated": even,
                 "stragglers": late,
-                "half_efficiency_at": most,
+                "merging": [1 - rows * cost["row"] / epoch_seconds(w, rows, cost) for w in (1, 1000)],
             }
     return found
 
@@ -248,7 +271,7 @@ def table(found: dict[str, Any]) -> str:
     lines = [
         "| learner, rows per part | "
         + " | ".join(f"{w:,}" for w in COUNTS)
-        + " | efficiency below half from |"
+        + " | share of merging, 1 and 1,000 |"
     ]
     lines.append("|---|" + "---:|" * (len(COUNTS) + 1))
     for name, row in found.items():
@@ -259,8 +282,8 @@ def table(found: dict[str, Any]) -> str:
                 else {"simulated": "simulated", "stragglers": "1 worker in 20 at half speed"}[way]
             )
             cells = " | ".join(f"{v / 1e3:,.0f}" for v in row[way])
-            most = row["half_efficiency_at"] if way == "formula" else ""
-            lines.append(f"| {title} | {cells} | {most if most is not None else 'beyond'} |")
+            share = ", ".join(f"{part:.0%}" for part in row["merging"]) if way == "formula" else ""
+            lines.append(f"| {title} | {cells} | {share} |")
     return "\n".join(lines)
 
 
@@ -277,6 +300,7 @@ def main() -> None:
     FIGURES.write_text(json.dumps(before | {args.what: found}, indent=1) + "\n")
     if args.what == "model":
         print(table(found))
+        write_section("model", table(found))
         if args.picture:
             draw(args.picture, found)
 
@@ -292,8 +316,9 @@ def draw(path: Path, found: dict[str, Any]) -> None:
             axis.loglog(COUNTS, row["simulated"], "o", color=f"C{k}", markersize=4)
             axis.loglog(COUNTS, row["stragglers"], "x", color=f"C{k}", markersize=4)
         axis.set(title=learner, xlabel="workers", ylabel="rows per second")
-        axis.legend(fontsize=8)
-    figure.tight_layout()
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.legend(fontsize=8, loc="upper left")
     figure.savefig(path)
 
 

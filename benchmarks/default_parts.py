@@ -179,7 +179,9 @@ def drift(out: Path) -> None:
         axis.set(title=where, xlabel="round", ylim=(0, 102))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(f"mistakes in the last {window} rounds, %")
-    axes[0].legend(fontsize=8, loc="upper left")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=5
+    )  # hides no peak
     figure.savefig(out / "pictures" / "default_drift.png", dpi=110)
 
 
@@ -244,7 +246,7 @@ def budgets_picture(found: dict[str, dict[tuple[str, int], tuple[float, float, f
         )
         axes[0].plot(points[:, 0], points[:, 1], "o-", ms=4, label=where)
         for budget, point in zip(BUDGETS, points, strict=True):
-            if where == WHERE[0]:
+            if where == WHERE[0] and budget != 50:  # it lies beside 25
                 axes[0].annotate(f"{budget}", point, textcoords="offset points", xytext=(5, 5), fontsize=8)
         axes[1].plot([m / 1024 for m in MEMORIES], [found["memory"][where, m][0] / default for m in MEMORIES], "o-",
                      ms=4, label=where)  # fmt: skip

@@ -2,9 +2,9 @@
 
     KERNELSTREAM_DATA=... python benchmarks/merging.py [--rows 16000] [--only NAME ...] [--out docs/results/merging.md]
 
-Every model learns the same first rows, which give the base, and then the others: one pass goes on as a stream, parts take turns
-(`every` rows each) from the same base. Then the rows that follow are predicted, and not learnt. Streams by name that are data
-sets come in a random order, but for elec2, which stays as it is.
+Every model learns the same first 2,000 rows, which give the base, and then the others: one pass goes on as a stream, parts take
+rows in turns, from the same base, and are merged at the end or every 100 rows of a part. Then the rows that follow are predicted,
+and not learnt. Data sets come in a random order, but for elec2, which stays as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernelstream.persistence import pack, unpack
 from kernelstream.stream import friedman, load, moving_classes, rings, shuffled
 
 Data = tuple[np.ndarray, np.ndarray]
-FIRST, TEST, OFTEN = 2000, 4000, 100
+FIRST, OFTEN = 2000, 100
 WAYS = [(4, None), (16, None), (4, OFTEN), (16, OFTEN)]
 
 
@@ -118,6 +118,7 @@ def compare(X: np.ndarray, y: np.ndarray, learner: Any, test: int) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=16_000)
+    parser.add_argument("--test", type=int, default=20_000, help="rows that are predicted at the end")
     parser.add_argument("--only", nargs="*", default=list(STREAMS))
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--out", type=Path)
@@ -125,11 +126,8 @@ def main() -> None:
     table = []
     for name in args.only:
         began = time.process_time()
-        X, y = STREAMS[name](args.rows + TEST)
-        if len(y) < args.rows + TEST:
-            test = len(y) // 5
-        else:
-            test = TEST
+        X, y = STREAMS[name](args.rows + args.test)
+        test = args.test if len(y) == args.rows + args.test else len(y) // 5
         found = compare(X, y, lambda: NewtonMixture(args.budget), test)
         table.append((name, X.shape, found))
         one = found["one pass"]

@@ -27,6 +27,7 @@ PAGES_RUN_ELSEWHERE = {
     "docs/writing-a-learner.md": "tests/learners/test_contract.py makes a package of it",
     "docs/streaming.md": "tests/test_checkpoint.py runs it, with crashes",
     "docs/spark.md": "tests/test_spark.py runs it, in its session",
+    "docs/messages.md": "tests/cli/test_messages.py runs it, with its files",
 }
 NOT_RUN = {
     "kernelstream reproduce": "minutes to hours; tests/reproduce",

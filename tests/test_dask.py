@@ -66,6 +66,7 @@ def test_the_default_from_arrays_and_frames(client):
     assert from_frame.score(frame[list("abcd")], LABELS) > 0.93
     labels = predict(model, chunked()[0]).compute()
     assert (labels == model.predict(X)).all()
+    assert predict(model, chunked()[0]).chunks == chunked(LABELS)[1].chunks
     assert predict(model, chunked()[0], method="predict_proba").compute().shape == (3000, 2)
 
 

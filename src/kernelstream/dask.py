@@ -144,8 +144,13 @@ def predict(model: Model, X: Any, *, method: str = "predict") -> Any:
     data = pack(model)
     sample = np.asarray(getattr(model, method)(np.zeros((1, model.n_features_in_))))
     blocks = [_delayed(_apply)(data, method, chunk) for chunk in _chunks(X)]
-    shape = (np.nan, *sample.shape[1:])
-    return da.concatenate([da.from_delayed(block, shape, sample.dtype) for block in blocks])
+    lengths = (
+        X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
+    )  # a data frame does not know them
+    shapes = ((n, *sample.shape[1:]) for n in lengths)
+    return da.concatenate(
+        [da.from_delayed(block, shape, sample.dtype) for block, shape in zip(blocks, shapes, strict=True)]
+    )
 
 
 class Workers:
