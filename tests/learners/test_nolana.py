@@ -338,7 +338,9 @@ def test_a_state_of_before_there_were_inverses_goes_on_to_rounding(theta):
     inverses = state.pop("inverses")
     assert inverses.shape == (2 if theta else 1, 30, 30)
     loaded = started(NOLANA(**common), "binary", width=9).restore(state)
-    np.testing.assert_allclose(loaded.state()["inverses"], inverses, rtol=0, atol=1e-9 * np.abs(inverses).max())
+    np.testing.assert_allclose(
+        loaded.state()["inverses"], inverses, rtol=0, atol=1e-9 * np.abs(inverses).max()
+    )
     moves = kept.n_moves
     np.testing.assert_allclose(ran(loaded, X[200:], y[200:]), ran(kept, X[200:], y[200:]), rtol=0, atol=1e-9)
     assert loaded.n_moves == kept.n_moves > moves + 20
