@@ -117,6 +117,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
     return (
         "\n\n".join([
             "# The default beside what a user would pick instead",
+            "Machine: [two cores of a busy server](index.md#the-machine).",
             "Made by `python benchmarks/default` from `default.jsonl`; no figure on this page is typed.",
             f"{len(shown)} streams of at most {ROWS:,} rows ({MANY:,} of three). Progressive error in per cent "
             f"(root mean squared "
@@ -206,7 +207,9 @@ def verdict(cells: Cells, shown: list[Stream]) -> str:
     mine = ratios(cells, shown, OURS, BEFORE)
     if not mine:
         return "The default has not been run yet."
-    lines = [f"- The default's error over the {BEFORE}'s: geometric mean {geometric(mine.values()):.3f} over {len(mine)} streams."]
+    lines = [
+        f"- The default's error over the {BEFORE}'s: geometric mean {geometric(mine.values()):.3f} over {len(mine)} streams."
+    ]
     for text, some in (
         ("the streams that were looked at before", [s for s in shown if not s.afterwards]),
         ("the streams that were not", [s for s in shown if s.afterwards]),
@@ -333,7 +336,8 @@ def papers_page(stored: dict[Key, dict[str, Any]]) -> str:
         }
         if over:
             worst = max(over, key=lambda n: over[n])
-            lines.append(f"- The {who} errs less than the best published row on {sum(r < 1 for r in over.values())} of the {len(over)} "
+            less = sum(r < 1 for r in over.values())
+            lines.append(f"- The {who} errs less than the best published row on {less} of the {len(over)} "
                          f"streams that it has run; geometric mean of the ratios {geometric(over.values()):.3f}, the largest "
                          f"{over[worst]:.3f} ({worst}).")  # fmt: skip
     sources = [f"- {s.name}: {figure(s.published)}, {s.source}." for s in PAPERS.values() if s.published]
@@ -347,6 +351,7 @@ def papers_page(stored: dict[Key, dict[str, Any]]) -> str:
 
     return "\n\n".join([
         "# The default beside the papers' best rows and our other learners",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
         "Made by `python benchmarks/default --papers` from `papers.jsonl`; no figure on this page is typed.",
         "Progressive error in per cent (root mean squared error where it says RMSE), all rows, every row counts. Mean ± standard "
         "deviation over shuffles (seeds 0 to 4; without ± seed 0 only, which on the moving classes is an easy one: compare with "
