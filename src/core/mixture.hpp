@@ -206,6 +206,10 @@ template <class T> class Mixture {
           why = Stop::not_finite;
           return i;
         }
+        if (set.regression && !learnt && !held) {  // all that is known of the targets until they are standardised
+          target_centre = targets[i];
+          y = 0;
+        }
         double learnt_y = set.regression ? aggregate.bounded(y) : y;
         keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
         y = learnt_y;

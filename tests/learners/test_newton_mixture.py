@@ -904,6 +904,13 @@ def test_wild_targets_do_no_harm(share, factor):
     assert r2_score(y[clean], predicted[clean]) > 0.88
 
 
+def test_the_second_forecast_of_a_regression_is_the_first_target():
+    forecasts = (
+        NewtonMixture().start(3, regression=True).run(as_rows(np.eye(3)), np.array([40.0, 41.0, 42.0]))
+    )
+    np.testing.assert_allclose(forecasts[:2, 0], [0, 40], rtol=1e-12)
+
+
 def test_a_new_level_is_no_outlier():
     """A jump of all targets is followed within a few rows."""
     rng = np.random.default_rng(0)

@@ -789,7 +789,10 @@ class NewtonMixture(Learner):
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         w = min(max(w, 1e-100), 1e6)
-        target, logits = self.standard(y), self.logits(x)
+        logits = self.logits(x)
+        if self.regression and not self.learnt:
+            self.target_centre = y
+        target = self.standard(y)
         if self.regression:
             bounded = self.aggregate.bounded(logits, target)
             if bounded != target:
