@@ -1,14 +1,15 @@
 """Runs the commands of docs/first-hour.md and writes what they print into it.
 
 python benchmarks/first_hour.py                    with the kernelstream of this Python
-python benchmarks/first_hour.py --empty [FOLDER]   from an empty environment, made in a folder
+python benchmarks/first_hour.py --empty [--wheel FILE] [FOLDER]   from an empty environment, made in a folder
 
-The second one builds the wheel, installs it with pip, runs every command there, and writes how long each takes into
-docs/results/first_hour.md.
+The second one builds the wheel unless one is given, installs it with pip, runs every command there, and writes how long each
+takes into docs/results/first_hour.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import re
@@ -63,17 +64,18 @@ def page_of(run):
     return re.sub(r"```console\n(.*?)```", block, PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def empty(folder):
+def empty(folder, wheel):
     """Every step from an empty environment on, and how long it takes."""
     programs = Path(folder, "environment", "bin")
     outside = Timed(Path(sys.executable).parent, folder)
-    outside(f"{sys.executable} -m pip wheel -q --no-deps -w wheel {ROOT}")
+    if wheel is None:
+        outside(f"{sys.executable} -m pip wheel -q --no-deps -w wheel {ROOT}")
     venv.create(programs.parent, with_pip=True)
     inside = Timed(programs, folder)
-    inside("pip install -q wheel/kernelstream-*.whl")
+    inside(f"pip install -q {wheel or 'wheel/kernelstream-*.whl'}")
     installed = inside("pip list --format freeze").split()
     page_of(inside)
-    (_, _, build), (install, *rest) = outside.taken[0], inside.taken
+    install, *rest = inside.taken
     rest = rest[1:]
     first = install[1] + sum(wall for _, wall, _ in rest[:2])
     lines = [
@@ -85,7 +87,10 @@ def empty(folder):
         "",
         f"- From `pip install` of the wheel to the first result of `run`: **{first:.0f} s by the clock**, "
         f"{install[1]:.0f} of them pip's.",
-        f"- Building the wheel from source (`pip install .`): {build:.0f} s of processor time more.",
+        *(
+            f"- Building the wheel from source (`pip install .`): {build:.0f} s of processor time more."
+            for _, _, build in outside.taken
+        ),
         f"- Installed: {', '.join(installed)}.",
         "",
         "| command | seconds | processor time |",
@@ -100,8 +105,15 @@ def empty(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        if sys.argv[1:2] == ["--empty"]:
-            empty(Path(*(sys.argv[2:] or [folder])).absolute())
+        parser = argparse.ArgumentParser(
+            description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser.add_argument("--empty", action="store_true")
+        parser.add_argument("--wheel", type=Path)
+        parser.add_argument("folder", nargs="?", type=Path, default=Path(folder))
+        arguments = parser.parse_args()
+        if arguments.empty:
+            empty(arguments.folder.absolute(), arguments.wheel and arguments.wheel.absolute())
         else:
             page = page_of(Timed(Path(sys.executable).parent, folder))
             PAGE.write_text(page, encoding="utf-8")

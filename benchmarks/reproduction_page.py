@@ -96,10 +96,13 @@ def explained(summary: Summary) -> str:
     sections = [section for paper in summary.papers for section in paper.sections]
     entries = [entry for section in sections for table in section.tables for entry in table.entries]
     notes = [entry.explanation for entry in entries if entry.explanation]
-    known = sum("not explained" not in note.lower() for note in notes)
+    unknown, partly = (
+        sum(words in note.lower() for note in notes) for words in ("not explained", "explained in part")
+    )
     return (
-        f"{len(notes)} figures are beyond three standard errors when all rounds count. For {known} of them the notes below "
-        f"say what they come from; for {len(notes) - known} this is not known. "
+        f"{len(notes)} figures are beyond three standard errors when all rounds count. "
+        f"For {len(notes) - unknown - partly} of them the notes below say what they come from, for {partly} in part; "
+        f"for {unknown} this is not known, and the notes say what was tried. "
         "[Settings that the papers do not give](../verdicts.md) has the runs behind many of the notes."
     )
 

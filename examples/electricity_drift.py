@@ -22,6 +22,10 @@ plt.style.use("kernelstream.pictures")
 # wind. Until row 5,000 the price follows the demand here. Then a cable to the neighbour opens, and the price
 # follows mostly the demand there. From row 10,000 on there is a lot of wind power: where the wind is strong,
 # a high demand no longer lets the price rise.
+#
+# We made these rules so that the changes can be seen: each is sudden, and turns the answer around for many
+# rows. A real market changes more slowly and less clearly; this page shows what a drift log looks like, not how
+# well the default forecasts prices.
 
 rows, first_change, second_change = 15_000, 5_000, 10_000
 rng = np.random.default_rng(1)

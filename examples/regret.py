@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from kernelstream import Gaussian, KernelRegressor
-from kernelstream.learners import KRLS, NOGD, NewtonMixture
+from kernelstream.learners import KRLS, NOGD, NewtonMixture, ProsNKons
 
 plt.style.use("kernelstream.pictures")
 
@@ -39,12 +39,16 @@ best_losses = (best.predict(X) - y) ** 2
 # Learners
 # --------
 # ``NOGD`` takes gradient steps on 100 landmarks; ``KRLS`` (recursive least squares) Newton steps on a small
-# dictionary of rows. The default does not know the kernel: it chooses its own.
+# dictionary of rows. ``ProsNKons`` takes Newton steps on a dictionary that it samples; each time the dictionary
+# grows, it starts again from nothing. ``restart=False`` is its variant CON-KONS, which carries what it learnt
+# over. The default does not know the kernel: it chooses its own.
 
 kernel = Gaussian(gamma=gamma)
 learners = {
     "NOGD, gradient steps": NOGD(budget=100, kernel=kernel),
     "KRLS, Newton steps": KRLS(kernel=kernel),
+    "ProsNKons, restarts": ProsNKons(kernel=kernel),
+    "CON-KONS, goes on": ProsNKons(kernel=kernel, restart=False),
     "the default": NewtonMixture(),
 }
 regrets = {}
@@ -57,6 +61,12 @@ for name, learner in learners.items():
 # Regret over the rows
 # --------------------
 # Both axes are logarithmic: a root is a line, a logarithm bends.
+#
+# ``ProsNKons`` is by far the worst: a regret of 497, where NOGD has 73. The reason is the restarts: its
+# dictionary grows 174 times in these 4,000 rows, still 14 times in the last thousand, and each time it forgets
+# all weights. Without the restarts, and with everything else the same, the regret is 39. The restarts are part
+# of the published algorithm; in practice, use ``restart=False``, or a small ``max_size``, at which the
+# dictionary stops growing (with ``max_size=30`` the regret is 47).
 
 figure, axes = plt.subplots()
 at = np.unique(np.geomspace(20, rows, 60).astype(int)) - 1
@@ -74,10 +84,10 @@ axes.set(
     yscale="log",
     xlabel="rows",
     ylabel="regret (squared errors)",
-    title="Newton steps regret less",
+    title="Newton steps regret less, unless they start again",
 )
 axes.set_xticks([20, 100, 500, 2000], ["20", "100", "500", "2,000"])
-axes.set_yticks([5, 10, 20, 50], ["5", "10", "20", "50"])
+axes.set_yticks([5, 10, 20, 50, 100, 200, 500], ["5", "10", "20", "50", "100", "200", "500"])
 axes.minorticks_off()
 axes.legend()
 plt.show()

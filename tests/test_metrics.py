@@ -82,6 +82,7 @@ def test_figures_do_not_depend_on_chunks_to_the_bit():
         singly.update(y[i : i + 1], predicted[i : i + 1], p[i : i + 1], [0, 1, 2])
     assert whole.figures() == singly.figures()
     assert whole.recent() == singly.recent()
+    assert whole.state() == singly.state()
 
 
 def test_a_missing_prediction_is_a_mistake():
@@ -136,6 +137,28 @@ def test_baselines_are_the_obvious_ones():
     np.testing.assert_allclose(means[1:], [targets[:i].mean() for i in range(1, 50)], rtol=1e-12)
     with pytest.raises(ValueError, match="kind must be one of"):
         Baseline("median")
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 400])
+def test_the_majority_changes_only_when_it_is_overtaken(chunk):
+    """Whatever the chunks and the state between them. All labels have the same count after every fourth row."""
+    rng = np.random.default_rng(1)
+    y = [label for _ in range(100) for label in rng.permutation(["a", "b", "c", "d"]).tolist()]
+    expected, counts, best = [], {}, None
+    for label in y:
+        expected.append(best)
+        counts[label] = counts.get(label, 0) + 1
+        if counts[label] > counts.get(best, 0):
+            best = label
+    assert len({*expected}) == 5
+    baseline, predicted = Baseline("majority"), []
+    for i in range(0, 400, chunk):
+        baseline = Baseline.from_state(baseline.state())
+        predicted += baseline.predict_then_learn(None, y[i : i + chunk])
+    assert predicted == expected
+    assert baseline.state() == {
+        "kind": "majority", "counts": [[x, counts[x]] for x in counts], "next": best, "rows": 400,
+    }  # fmt: skip
 
 
 def test_scores_serve_for_the_areas():

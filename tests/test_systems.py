@@ -66,6 +66,19 @@ def test_no_system_is_missing():
     assert named >= {*learners.registered(plugins=False), *sketches.__all__}
 
 
+def test_the_tests_named_beside_variants_and_footnotes_exist():
+    """A name without a file is of the file named before it."""
+    named, file = 0, ""
+    for path, test in re.findall(r"`([\w/]+\.py)?(?:::(\w+))?`", TABLE.read_text()):
+        file = path or file
+        if test:
+            assert test in functions(ROOT / "tests" / file), (file, test)
+            named += 1
+        elif path:
+            assert any((ROOT / place / path).exists() for place in (".", "tests", "src/kernelstream")), path
+    assert named > len(ROWS)
+
+
 def test_an_inequality_is_no_oracle():
     defined = functions(ROOT / "tests" / "sketches" / "test_incremental.py")
     assert not is_strict("test_lemma_1_mean_and_variance", defined)

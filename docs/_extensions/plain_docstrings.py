@@ -7,7 +7,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-CODE = re.compile(r"(``.*?``|`[^`]*`(?:__?)?|^\s*:[a-z]+[^:]*:)")
+CODE = re.compile(r"(``.*?``|`[^`]*`(?:__?)?|^\s*:[a-z]+[^:]*:|^\s*\* )")  # or a bullet
 COLON = "\ue000"  # stands for a colon while sections are read
 SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
 
@@ -54,6 +54,16 @@ def after_sections(app: Sphinx, what: str, name: str, thing: Any, options: Any, 
             literal = indent
 
 
+def alias(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """A type that conf.py wants by its name is that name, also within a union."""
+    signature, returns = (
+        text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, returns)
+    )
+    return signature, returns
+
+
 def skip(app: Sphinx, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
     """Methods that scikit-learn adds by itself are documented there."""
     return True if SKLEARN.fullmatch(name) else None
@@ -63,5 +73,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect both, around napoleon's own work."""
     app.connect("autodoc-process-docstring", before_sections, priority=100)
     app.connect("autodoc-process-docstring", after_sections, priority=900)
+    app.connect("autodoc-process-signature", alias)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}

@@ -107,7 +107,8 @@ def measured(name: str) -> str:
         if value
     ]
     return (
-        f"With its defaults, over 30 short streams, its error over the best learner's on the same stream is {', '.join(said)}, "
+        "With its defaults but for a budget of 100 points (or 400 Fourier features), over 30 short streams, "
+        f"its error over the best learner's on the same stream is {', '.join(said)}, "
         f"at {cells[-1]} µs per row ([results/which_algorithm.md](../results/which_algorithm.md))."
     )
 

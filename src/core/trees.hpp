@@ -29,6 +29,7 @@ class Trees {
   static constexpr int64_t kSampled = 4096, kFeatures = 32;  // rows and features that a tree looks at, at most
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
   static constexpr int64_t kWork = 4000;
+  static constexpr int64_t kAtOnce = 8;
   static constexpr double kRate = 0.15, kRidge = 1, kLeast = 1;  // kLeast: curvature of a leaf
   static constexpr double kSteps = 1 << 17, kLargest = 1e30;  // steps up to the largest slope; of a target
   static constexpr int64_t kHigh = int64_t(1) << 32;  // a slope in units of this plus a curvature are one integer
@@ -109,7 +110,13 @@ class Trees {
       query_[size_t(d)] = Bin(at);
     }
     std::fill(f_.begin(), f_.end(), 0.0);
-    for (int64_t t = 0, c = 0; t < trees(); ++t, c = c + 1 == outputs ? 0 : c + 1) f_[size_t(c)] += value(t, query_.data());
+    int64_t c = 0;
+    walk(
+        trees(), [&](int64_t t) { return t; }, [&](int64_t) { return query_.data(); },
+        [&](int64_t, double value) {
+          f_[size_t(c)] += value;
+          c = c + 1 == outputs ? 0 : c + 1;
+        });
     return f_.data();
   }
 
@@ -187,17 +194,36 @@ class Trees {
     double gain = 0;
   };
 
-  double value(int64_t t, const Bin* row) const {
-    const Split* split = splits.data() + t * kSplits;
-    int32_t at = 0;
-    do at = split[at].child[row[split[at].feature] > split[at].cut];
-    while (at >= 0);
-    return values[size_t(t * kLeaves + ~at)];
+  // visit(i, value of tree_of(i) at row_of(i)), i = 0 ... n - 1 in order. kAtOnce of them go down together, and one that has come to
+  // its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits for the next split.
+  template <class TreeOf, class RowOf, class F> void walk(int64_t n, TreeOf tree_of, RowOf row_of, F visit) const {
+    for (int64_t first = 0; first < n; first += kAtOnce) {
+      const Split* tree[kAtOnce];
+      const Bin* row[kAtOnce];
+      int32_t at[kAtOnce] = {}, going = 0;
+      for (int64_t k = 0; k < kAtOnce; ++k) {  // the last ones again and again, if there are too few
+        int64_t i = std::min(first + k, n - 1);
+        tree[k] = splits.data() + tree_of(i) * kSplits;
+        row[k] = row_of(i);
+      }
+      do {
+        going = -1;
+        for (int64_t k = 0; k < kAtOnce; ++k) {
+          const Split& split = tree[k][std::max(at[k], 0)];
+          int32_t next = split.child[row[k][split.feature] > split.cut];
+          at[k] = at[k] < 0 ? at[k] : next;
+          going &= at[k];
+        }
+      } while (going >= 0);
+      for (int64_t k = 0; k < std::min(kAtOnce, n - first); ++k) visit(first + k, values[size_t(tree_of(first + k) * kLeaves + ~at[k])]);
+    }
   }
 
   // The scores of the rows kept with or without a tree.
   void add(int64_t t, double sign) {
-    for (int64_t i = 0; i < count(); ++i) scores[size_t(i * outputs + t % outputs)] += float(sign * value(t, rows.data() + i * width));
+    walk(
+        count(), [&](int64_t) { return t; }, [&](int64_t i) { return rows.data() + i * width; },
+        [&](int64_t i, double value) { scores[size_t(i * outputs + t % outputs)] += float(sign * value); });
   }
 
   // A tree of each output; all see the same slopes, so that the order of the outputs does not matter.
@@ -339,6 +365,7 @@ class Trees {
     int64_t total = total_of(leaf);
     double G = slope(total), H = curvature(total), before = G * G / (H + kRidge);
     if (H < 2 * kLeast) return;
+    double enough = before * (1 - 1e-12);      // surely not more than what a better split has
     for (size_t j = 0; j < features_.size(); ++j) {
       const float* edge = edges.data() + features_[j] * kEdges;
       const int64_t* at = sums(leaf) + int64_t(j) * kSlots;
@@ -349,9 +376,11 @@ class Trees {
         double g = slope(sum), h = curvature(sum);
         if (h < kLeast) continue;
         if (H - h < kLeast) break;
-        double left = h + kRidge, right = H - h + kRidge;
-        double gain = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before;
+        double left = h + kRidge, right = H - h + kRidge, both = g * g * right + (G - g) * (G - g) * left;
+        if (both < enough * (left * right)) continue;  // most of them: without a division
+        double gain = both / (left * right) - before;
         if (gain > node.gain + 1e-9 * before) {
+          enough = (before + gain) * (1 - 1e-12);
           node.gain = gain;
           node.feature = int32_t(j);
           node.cut = b;

@@ -92,16 +92,29 @@ class ClassificationMetrics:
         ``classes``; a label that is not among them had the probability 0. Without probabilities, ``scores`` of the same shape
         serve for the areas; a class without a score has the smallest one of its row.
         """
-        truth, guess = self._codes(y), self._codes(predicted)
+        self._count(_coded(y, self._code), _coded(predicted, self._code), probabilities, classes, scores)
+
+    def _count(
+        self,
+        truth: Array,
+        guess: Array,
+        probabilities: Array | None = None,
+        classes: ArrayLike | None = None,
+        scores: Array | None = None,
+    ) -> None:
+        """`update`, of codes."""
         n = len(truth)
         if not n:
             return
-        self._pairs.update(zip(truth.tolist(), guess.tolist(), strict=True))
+        wide = len(self._code)
+        pairs, counts = np.unique(truth * wide + guess + 1, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self._pairs[pair // wide, pair % wide - 1] += count
         losses = np.full((n, 2), np.nan)
         given = probabilities if probabilities is not None else scores
         if given is not None:
             given = np.asarray(given, np.float64)
-            columns = self._codes(classes)
+            columns = _coded(classes, self._code)
             if probabilities is not None:
                 losses = self._lost(truth, given, columns)
         kept = slice(max(0, n - self.window), n)
@@ -112,13 +125,6 @@ class ClassificationMetrics:
                 at, given, columns if given is not None else truth[:0], kept, scores is not None
             )
         self.rows += n
-
-    def _codes(self, labels: Any) -> NDArray[np.int64]:
-        code = self._code
-        known: list[Any] = labels if isinstance(labels, list) else np.asarray(labels).tolist()
-        if known and isinstance(known[0], float | None):
-            known = [None if isinstance(label, float) and label != label else label for label in known]
-        return np.array([code.setdefault(label, len(code) - 1) for label in known], np.int64)
 
     def _lost(self, truth: Array, p: Array, columns: Array) -> Array:
         """Log loss and Brier score of each row, added to the sums one by one: these do not depend on chunks."""
@@ -234,7 +240,7 @@ class ClassificationMetrics:
         labels = [label for label in self._code if label is not None]
         return {
             "window": self.window, "positive": self.positive, "rows": self.rows, "labels": labels,
-            "pairs": [[*pair, count] for pair, count in self._pairs.items()],
+            "pairs": [[*pair, count] for pair, count in sorted(self._pairs.items())],
             "sums": self._sums.tolist(), "scored": self._scored,
             "truth": self._truth.tolist(), "guess": self._guess.tolist(), "losses": _without_nan(self._losses),
             "scores": None if self._scores is None else _without_nan(self._scores),
@@ -366,46 +372,72 @@ class Baseline:
         if kind not in ("majority", "last", "mean"):
             raise ValueError(f"kind must be one of 'majority', 'last', 'mean', got {kind!r}")
         self.kind = kind
-        self._counts: Counter[Any] = Counter()
-        self._next: Any = 0.0 if kind == "mean" else None
+        self._code: dict[Any, int] = {None: -1}  # as in ClassificationMetrics
+        self._counts = np.zeros(0, np.int64)  # of the majority's labels, by code
+        self._next: Any = 0.0 if kind == "mean" else -1  # of labels the code
         self._rows = 0
 
     def predict_then_learn(self, X: Any, y: ArrayLike) -> list[Any]:
         """Predict each label, then learn it; ``X`` is not looked at. None where no label is known."""
-        labels = np.asarray(y).tolist()
-        if self.kind == "last":
-            predicted, self._next = [self._next, *labels][: len(labels)], [self._next, *labels][-1]
-            return predicted
-        predicted, best, counts, rows = [], self._next, self._counts, self._rows
-        if self.kind == "majority" and best is not None:
-            new = Counter(labels)
-            if all(counts.get(label, 0) + new[label] <= counts[best] for label in new if label != best):
-                counts.update(new)  # none can overtake it within these rows
-                self._rows += len(labels)
-                return [best] * len(labels)
-        for label in labels:
-            predicted.append(best)
+        if self.kind == "mean":
+            return self._means(np.asarray(y).tolist())
+        codes = self._step(_coded(y, self._code))
+        labels = [*[*self._code][1:], None]  # None has the code -1
+        return [labels[code] for code in codes.tolist()]
+
+    def _means(self, targets: list[float]) -> list[float]:
+        predicted, mean, rows = [], self._next, self._rows
+        for target in targets:
+            predicted.append(mean)
             rows += 1
-            if self.kind == "mean":
-                best += (label - best) / rows
-            else:
-                counts[label] = now = counts.get(label, 0) + 1
-                if now > counts.get(best, 0):
-                    best = label
-        self._next, self._rows = best, rows
+            mean += (target - mean) / rows
+        self._next, self._rows = mean, rows
         return predicted
+
+    def _step(self, codes: Array) -> Array:
+        """`predict_then_learn`, of codes."""
+        ahead = codes  # the label to predict after each row
+        if self.kind == "majority" and len(codes):
+            # A label takes the lead in the row that makes its count larger than every count before.
+            most = self._counts.max(initial=0)
+            reached = self._learn_counts(codes)
+            before = np.maximum.accumulate(np.append(most, reached))[:-1]
+            leads = np.maximum.accumulate(np.where(reached > before, np.arange(len(codes)), -1))
+            ahead = np.where(leads < 0, self._next, codes[leads])
+            self._rows += len(codes)
+        known = np.append(self._next, ahead)
+        self._next = int(known[-1])
+        return known[:-1]
+
+    def _learn_counts(self, codes: Array) -> Array:
+        """How often the label of each row has come by then."""
+        new = np.bincount(codes, minlength=len(self._counts))
+        old = np.pad(self._counts, (0, len(new) - len(self._counts)))
+        order = np.argsort(codes.astype(np.int16) if len(new) < 1 << 15 else codes, kind="stable")
+        reached = np.empty(len(codes), np.int64)
+        first = np.cumsum(new) - new  # place of each label in this order
+        reached[order] = np.arange(1, len(codes) + 1) + (old - first)[codes[order]]
+        self._counts = old + new
+        return reached
 
     def state(self) -> dict[str, Any]:
         """What was learnt, for JSON."""
-        counts = [[label, count] for label, count in self._counts.items()]
-        return {"kind": self.kind, "counts": counts, "next": self._next, "rows": self._rows}
+        labels = [*[*self._code][1:], None]  # None has the code -1
+        counts = [[labels[code], count] for code, count in enumerate(self._counts.tolist())]
+        following = self._next if self.kind == "mean" else labels[self._next]
+        return {"kind": self.kind, "counts": counts, "next": following, "rows": self._rows}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The baseline that gave this state."""
+    def from_state(cls, state: dict[str, Any], code: dict[Any, int] | None = None) -> Self:
+        """The baseline that gave this state; ``code`` is of the labels of others that count the same ones."""
         baseline = cls(state["kind"])
-        baseline._counts = Counter(dict(state["counts"]))
-        baseline._next, baseline._rows = state["next"], state["rows"]
+        if code is not None:
+            baseline._code = code
+        following, counts = state["next"], dict(state["counts"])
+        codes = _coded([*counts], baseline._code)
+        baseline._counts = np.bincount(codes, [*counts.values()]).astype(np.int64)
+        baseline._next = following if state["kind"] == "mean" else int(_coded([following], baseline._code)[0])
+        baseline._rows = state["rows"]
         return baseline
 
 
@@ -427,15 +459,26 @@ class Baselines:
     def __init__(self, task: str, window: int = WINDOW) -> None:
         self._baselines = {name: Baseline(kind) for name, kind in _BASELINES[task].items()}
         self.metrics: dict[str, Metrics] = {name: metrics_of(task, window) for name in self._baselines}
+        self._code: dict[Any, int] = {None: -1}  # one for all of them, which meet the same labels
+        self._share_code()
+
+    def _share_code(self) -> None:
+        for name, baseline in self._baselines.items():
+            metrics = self.metrics[name]
+            if isinstance(metrics, ClassificationMetrics):
+                baseline._code = metrics._code = self._code
 
     def update(self, y: ArrayLike) -> None:
         """Let each predict, then learn, the next labels."""
-        y = np.asarray(y).tolist()
+        codes: Array | None = None
         for name, baseline in self._baselines.items():
-            predicted = baseline.predict_then_learn(None, y)
             metrics = self.metrics[name]
-            if isinstance(metrics, RegressionMetrics) and None in predicted[:1]:
-                predicted[0] = 0.0  # as a model that has learnt nothing
+            if isinstance(metrics, ClassificationMetrics):
+                codes = _coded(y, self._code) if codes is None else codes
+                metrics._count(codes, baseline._step(codes))
+                continue
+            predicted = baseline.predict_then_learn(None, y)
+            predicted[:1] = [guess or 0.0 for guess in predicted[:1]]  # as a model that has learnt nothing
             metrics.update(y, predicted)
 
     def state(self) -> list[Any]:
@@ -444,9 +487,11 @@ class Baselines:
 
     def restore(self, state: list[Any]) -> None:
         """Take over a state."""
-        for name, (baseline, metrics) in zip(self._baselines, state, strict=True):
-            self._baselines[name] = Baseline.from_state(baseline)
-            self.metrics[name] = type(self.metrics[name]).from_state(metrics)
+        for name, (baseline, counted) in zip(self._baselines, state, strict=True):
+            self.metrics[name] = metrics = type(self.metrics[name]).from_state(counted)
+            self._code = metrics._code if isinstance(metrics, ClassificationMetrics) else self._code
+            self._baselines[name] = Baseline.from_state(baseline, self._code)
+        self._share_code()
 
 
 class Evaluation:
@@ -546,6 +591,17 @@ class Evaluation:
             evaluation.baselines = Baselines(state["task"], state["metrics"]["window"])
             evaluation.baselines.restore(state["baselines"])
         return evaluation
+
+
+def _coded(labels: Any, code: dict[Any, int]) -> NDArray[np.int64]:
+    """The code of each label: -1 for NaN and None, a new one for a label not met before."""
+    known: list[Any] = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+    try:
+        return np.fromiter(map(code.__getitem__, known), np.int64, len(known))
+    except KeyError:
+        if isinstance(known[0], float | None):
+            known = [None if isinstance(label, float) and label != label else label for label in known]
+        return np.array([code.setdefault(label, len(code) - 1) for label in known], np.int64)
 
 
 def _for_json(figures: dict[str, float]) -> dict[str, float | None]:

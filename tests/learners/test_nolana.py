@@ -325,6 +325,27 @@ def test_a_state_of_before_there_was_complement_goes_on_as_it_did():
     same_state(loaded.state(), old.state())
 
 
+@pytest.mark.parametrize("theta", [0.0, 1e-3])
+def test_a_state_of_before_there_were_inverses_goes_on_to_rounding(theta):
+    """They are then made anew from E, where the state had them as many moves left them."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 9))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    common = {"budget": 30, "rank": 24, "epsilon": 1.0, "theta": theta, "kernel": Gaussian(gamma=0.1)}
+    kept = started(NOLANA(**common), "binary", width=9)
+    ran(kept, X[:200], y[:200])
+    state = kept.state()
+    inverses = state.pop("inverses")
+    assert inverses.shape == (2 if theta else 1, 30, 30)
+    loaded = started(NOLANA(**common), "binary", width=9).restore(state)
+    np.testing.assert_allclose(
+        loaded.state()["inverses"], inverses, rtol=0, atol=1e-9 * np.abs(inverses).max()
+    )
+    moves = kept.n_moves
+    np.testing.assert_allclose(ran(loaded, X[200:], y[200:]), ran(kept, X[200:], y[200:]), rtol=0, atol=1e-9)
+    assert loaded.n_moves == kept.n_moves > moves + 20
+
+
 # ---- state ----
 
 

@@ -56,7 +56,9 @@ class NOLANA(NOGD):
         the paper solves "using gradient descent", is one gradient step of constant size; 4. the gradient
         step comes first, then Eq. 12, as in Section 4.2 and the proof of Theorem 4.1 (the abstract says the
         reverse); 5. a row of weight 0 moves no landmark, another weight only multiplies the slope; 6. several
-        classes are learnt one against the rest; 7. the squared loss is halved, see `Squared`.
+        classes are learnt one against the rest; 7. the squared loss is halved, see `Squared`; 8. a landmark
+        stays where it is if its kernel values at the new place would not be finite; 9. the paper's Algorithm 2 is
+        not in the text at hand: Section 4.2, which describes it, is followed.
 
     References:
         Si, Kumar and Yang, "Nonlinear online learning with adaptive Nystrom approximation", 2018,

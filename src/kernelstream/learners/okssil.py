@@ -103,7 +103,9 @@ class OKSSIL(SelectingLearner):
            the learner starts again and goes over those kept. With ``gamma`` given it starts once;
         5. eigenvalues of K_s below 1e-10 of the largest count as zero in its pseudo-inverse;
         6. the default step is in log gamma and falls like 1 / sqrt(t), as Theorem 1 wants it, where the paper's
-           experiments have 1 / t; with ``rho`` it is the paper's;
+           experiments have 1 / t; with ``rho`` it is the paper's, in gamma as in Algorithm 1. (The paper's Eq. 4
+           has the step in sigma and calls both equivalent; a gradient step in sigma is another one: it moves
+           gamma by ``8 gamma^3`` times the derivative in gamma, to first order);
         7. other losses than the hinge, several classes (one-vs-rest columns over the same points: the
            smallest weight is that of the 1-norm, the derivatives in gamma add up), and anisotropic scales
            are spelt out here and only mentioned or absent there;

@@ -83,7 +83,9 @@ class SkeGD(NOGD):
         5. a row with a ``k(x, x)`` too large for a number is an error while the first B are stored and where it
            would enter the sketch; it is not learnt;
         6. what `IncrementalSketch` lists, but for its phase of ``cycle``: ``solver="exact"``, the default, where
-           the paper has randomized SVDs, a pseudo-inverse of rank k, cut at 1e-10, a symmetric decomposition.
+           the paper has randomized SVDs, a pseudo-inverse of rank k, cut at 1e-10, a symmetric decomposition;
+        7. several classes are learnt one against the rest; losses other than the hinge; sample weights, which
+           multiply the slope.
 
     References:
         Zhang and Liao, "Incremental randomized sketching for online kernel learning", ICML 2019.
