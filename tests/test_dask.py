@@ -230,7 +230,7 @@ def learn_file(path, client, tmp_path=None, stop=None, **options):
         if stop is not None and len(seen) > stop:
             raise KeyboardInterrupt
 
-    small = {"first_rows": 400, "least": 100, "most": 400}
+    small = {"first_rows": 400, "least": 100, "most": 150}
     with Workers(3, client=client, **small) as workers:
         run = Run(
             KernelClassifier(NewtonMixture(40)),
