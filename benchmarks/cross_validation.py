@@ -66,7 +66,10 @@ def main() -> None:
     if out:
         about = "`benchmarks/cross_validation.py`: " + " ".join(__doc__.split("\n\n")[-1].split())
         text = "Processor time of the five fits and predictions in brackets."
-        out.write_text(f"# Sorted and shuffled tables\n\n{about} {text}\n\n" + "\n".join(lines) + "\n")
+        machine = "Machine: [two cores of a busy server](index.md#the-machine)."
+        out.write_text(
+            f"# Sorted and shuffled tables\n\n{machine}\n\n{about} {text}\n\n" + "\n".join(lines) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -181,7 +181,8 @@ def main() -> None:
     )
     tables.append(head + "\n".join(recall_on(name) for name in RECALL))
     text = (
-        "# What the default costs\n\n`benchmarks/default_cost.py`; processor time of one thread of a loaded machine.\n\n"
+        "# What the default costs\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+        "`benchmarks/default_cost.py`; processor time of one thread of a loaded machine.\n\n"
         f"## Beside an earlier version\n\nIn chunks of {CHUNK:,} rows, the two in turn, the least of {TIMES}.\n\n{tables[0]}\n\n"
         "## Against rows kept\n\nGenerated rows of 54 features, made from six hidden ones. Recall: the share of the "
         f"nearest rows kept that the index finds (as many as a forecast uses).\n\n{tables[1]}"

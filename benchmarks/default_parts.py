@@ -191,6 +191,8 @@ BUDGETS, MEMORIES = (25, 50, 100, 200, 400, 800), (0, 2**16, 2**18, 2**20, 2**22
 WHERE = ("ijcnn1", "covtype.binary", "spambase", "chessboard", "moving classes")
 BUDGETS_HEAD = """# What `budget` and `memory` of the default buy and cost
 
+Machine: [two cores of a busy server](index.md#the-machine).
+
 `KERNELSTREAM_DATA=... python benchmarks/default_parts.py budgets`: at most 12,000 rows of each stream, each predicted before it
 is learnt. Time is processor time of the second half of the rows, on a loaded machine; MB is the whole model at the end. First
 budgets with `memory` as it is by default (64 MiB, which these streams do not fill), then memories with the default budget of 200.

@@ -81,6 +81,8 @@ def empty(folder, wheel):
     lines = [
         "# The first hour, from an empty environment",
         "",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
+        "",
         "`python benchmarks/first_hour.py --empty`: pip installs the wheel into an empty environment, and every command of",
         "[first-hour.md](../first-hour.md), where the outputs are, runs there. "
         f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.",

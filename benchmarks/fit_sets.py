@@ -75,7 +75,9 @@ def main() -> None:
         print(lines[-1], flush=True)
     if given.out:
         given.out.write_text(
-            "# Data sets: `fit` on sorted and on shuffled rows\n\n`benchmarks/fit_sets.py`\n\nAccuracy in per cent, five-fold"
+            "# Data sets: `fit` on sorted and on shuffled rows\n\nMachine: [two cores of a busy server](index.md#the-machine)."
+            "\n\n"
+            "`benchmarks/fit_sets.py`\n\nAccuracy in per cent, five-fold"
             " cross-validation, the mean of five draws of the folds ± its standard error.\n\n"
             + "\n".join(lines)
             + "\n"

@@ -111,7 +111,8 @@ def main() -> None:
     print("\n".join(means))
     if given.out:
         given.out.write_text(
-            "# What a full local memory should drop\n\n`KERNELSTREAM_DATA=... python benchmarks/local_drop.py`: mistakes in per "
+            "# What a full local memory should drop\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+            "`KERNELSTREAM_DATA=... python benchmarks/local_drop.py`: mistakes in per "
             f"cent of at most {given.rows:,} rows with {given.kept} rows kept, by a plain version of the local memory alone; the "
             "rules are in the script's first lines.\n\n" + "\n".join(lines) + "\n"
         )

@@ -252,11 +252,8 @@ def main() -> None:
     print(lines[-1])
     if given.out:
         given.out.write_text(
-            "# What the local memory buys\n\n`"
-            + "benchmarks/local_memory.py"
-            + f" --rows {given.rows}`\n\n"
-            + "\n".join(lines)
-            + "\n"
+            "# What the local memory buys\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+            "`" + "benchmarks/local_memory.py" + f" --rows {given.rows}`\n\n" + "\n".join(lines) + "\n"
         )
 
 

@@ -121,6 +121,8 @@ def main() -> int:
     text = [
         "# The default over a very long stream",
         "",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
+        "",
         f"`python benchmarks/long_run.py --rounds {options.rounds}`: `NewtonMixture(budget={options.budget}, memory=0)`,",
         f"without the local memory, which grows to its bound, {WIDTH} features,",
         "a change about every 50,000 rows, one row in ten a repetition, one in a thousand times a million, weights 0.01,",

@@ -112,7 +112,8 @@ def main():
         ),
     }
     print(
-        "# Metrics beside scikit-learn's, and their cost\n\n`python benchmarks/metrics.py`; the window holds all rows.\n"
+        "# Metrics beside scikit-learn's, and their cost\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+        "`python benchmarks/metrics.py`; the window holds all rows.\n"
     )
     print("| stream | metric | ours | scikit-learn | difference |\n|---|---|---:|---:|---:|")
     costs = []

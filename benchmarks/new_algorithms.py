@@ -183,6 +183,8 @@ def main() -> None:
     print(
         f"""# New learners, variants and sketches beside the old ones
 
+Machine: [two cores of a busy server](index.md#the-machine).
+
 Made by `python benchmarks/new_algorithms.py --permutations {given.permutations}`: {ROWS} rows (or all, if there are fewer)
 of each stream, in {given.permutations} random orders, standardised; budget {B}; defaults otherwise, nothing tuned. What is new
 is **bold**. Mistakes in percent of one pass, predicting each row before it is learnt; processor time per row over all streams.

@@ -95,9 +95,12 @@ def processor_time(argv, lines):
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
+MACHINE = "Machine: [two cores of a busy server](index.md#the-machine). Made by `python benchmarks/pipes.py`."
+
+
 def main():
     pythons = dict(argument.split("=", 1) for argument in sys.argv[1:]) | {"after": sys.executable}
-    print(f"# Rows of a pipe: latency and throughput\n\n{__doc__.split(chr(10) * 2, 2)[2]}")
+    print(f"# Rows of a pipe: latency and throughput\n\n{MACHINE}\n\n{__doc__.split(chr(10) * 2, 2)[2]}")
     print(
         f"*Before* is the version that answered full chunks only, so a row waits for others or for the end of the input. "
         f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start.\n"

@@ -190,6 +190,8 @@ def main() -> None:
     lines = [
         "# Kills in the middle of a streaming query on Spark",
         "",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
+        "",
         f"`python benchmarks/spark_faults.py --kills {options.kills} --model {options.model}`: "
         f"{options.batches} batches of {options.rows:,} rows, "
         "a driver and two executors on one machine (`local-cluster[2,1,1024]`), SIGKILL at random moments.",

@@ -118,6 +118,8 @@ def main() -> None:
     lines = [
         "# Spark: rows per second with one and two workers",
         "",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
+        "",
         f"`python benchmarks/spark_scaling.py --rows {options.rows:g} --limit {options.limit:g}`: the default "
         f"learner, a Parquet file of {rows:,} rows,",
         f"10 numbers and two classes each ({size / 1e6:,.0f} MB), parts of {options.rows_per_part:,} rows, "

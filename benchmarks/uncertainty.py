@@ -266,7 +266,7 @@ def percent(value: float) -> str:
 
 
 def page(rows: int) -> Iterator[str]:
-    yield "# Uncertainty: intervals and probabilities\n\n"
+    yield "# Uncertainty: intervals and probabilities\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
     yield f"Made by `benchmarks/uncertainty.py --rows {rows}`, which says what is compared. "
     yield "All figures are of the second half of the stream.\n\n"
     yield "## Intervals: coverage in per cent where 50, 90 and 95 are asked for, and mean width over ours\n\n"

@@ -110,7 +110,8 @@ def main() -> None:
     parser.add_argument("--out", default="docs/results/weights.md")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
-    text = "# Weights of classes, and wild targets\n\nMade by `benchmarks/weights.py`, which says what is measured.\n\n"
+    text = "# Weights of classes, and wild targets\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+    text += "Made by `benchmarks/weights.py`, which says what is measured.\n\n"
     Path(given.out).write_text(text + "".join(recalls()) + "".join(outliers()), encoding="utf-8")
 
 

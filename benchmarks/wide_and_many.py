@@ -131,7 +131,8 @@ def main() -> None:
         figures = ("" if np.isnan(c) else f"{c:,.{d}f}" for c, d in zip(cells, digits, strict=True))
         lines.append(f"| {name} | " + " | ".join(figures) + " |")
     text = (
-        "# Many classes, many features\n\n`python benchmarks/wide_and_many.py`; processor time per row of one thread of a "
+        "# Many classes, many features\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
+        "`python benchmarks/wide_and_many.py`; processor time per row of one thread of a "
         f"loaded machine, {given.rows:,} rows, chunks of {CHUNK}; first rows: the first {FIRST:,}. Earlier: the version before "
         "the local memory. A new class or feature: rows given alone, the time of the whole call. A case ends after "
         f"{given.seconds:g} seconds; of a case that did not reach them there are no later rows.\n\n"

@@ -112,6 +112,40 @@ def test_the_reference_lists_every_public_name():
     } <= set(pages)
 
 
+# What nobody has to import: its names are on the page of `kernelstream`, or it serves the other modules.
+INTERNAL = {
+    "blas", "calibration", "class_weights", "cli", "estimator_base", "estimators", "files", "labels", "parameters", "persistence",
+    "rows", "runner", "scaling", "tables", "tabular", "transaction",
+}  # fmt: skip
+
+
+def test_every_public_module_has_a_page():
+    found = {path.stem for path in (ROOT / "src" / "kernelstream").iterdir() if path.suffix == ".py"}
+    found |= {path.parent.name for path in (ROOT / "src" / "kernelstream").glob("*/__init__.py")}
+    found = {name for name in found if not name.startswith("_")}
+    pages = {name.partition(".")[2] for name in listed()} - {""}
+    assert INTERNAL <= found
+    assert found - INTERNAL == pages, "give it a page in docs/reference, or name it in INTERNAL"
+    contents = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8").splitlines()
+    assert {path.stem for path in (ROOT / "docs" / "reference").glob("*.md")} - {"index", "commands"} <= set(
+        contents
+    )
+
+
+def test_every_page_of_results_is_listed_and_names_its_command_and_machine():
+    folder = ROOT / "docs" / "results"
+    contents = (folder / "index.md").read_text(encoding="utf-8").splitlines()
+    for page in sorted(folder.glob("*.md")):
+        if page.stem == "index":
+            continue
+        text = page.read_text(encoding="utf-8")
+        scripts = re.findall(r"benchmarks/\w+(?:\.py)?", text)
+        assert page.stem in contents, f"{page.name} is not in docs/results/index.md"
+        assert scripts, f"{page.name} does not name the command that makes it"
+        assert all((ROOT / script).exists() for script in scripts), f"{page.name}: {scripts}"
+        assert "(index.md#the-machine)" in text, f"{page.name} does not name its machine"
+
+
 def test_every_public_name_has_a_docstring():
     lacking, count = [], 0
     for module, names in listed().items():

@@ -95,10 +95,6 @@ def geometric(ratios: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(list(ratios)))))
 
 
-def say(good: bool, text: str) -> str:
-    return f"- {'yes' if good else '**no**'}: {text}"
-
-
 def title(s: Stream) -> str:
     marks = (", in order" if s.ordered and "in order" not in s.name else "") + ("" if s.classes else ", RMSE")
     return f"{s.name}{'*' if s.afterwards else ''} ({s.rows:,}{marks})"
@@ -121,6 +117,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
     return (
         "\n\n".join([
             "# The default beside what a user would pick instead",
+            "Machine: [two cores of a busy server](index.md#the-machine).",
             "Made by `python benchmarks/default` from `default.jsonl`; no figure on this page is typed.",
             f"{len(shown)} streams of at most {ROWS:,} rows ({MANY:,} of three). Progressive error in per cent "
             f"(root mean squared "
@@ -134,7 +131,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
             f'"{BEFORE}" is the default before it had the local memory.',
             "## In short",
             short_table(cells, shown, names),
-            "## What was asked",
+            "## In words",
             verdict(cells, shown),
             "## Error",
             table(["stream", *names], each(str)),
@@ -210,8 +207,9 @@ def verdict(cells: Cells, shown: list[Stream]) -> str:
     mine = ratios(cells, shown, OURS, BEFORE)
     if not mine:
         return "The default has not been run yet."
-    lines = [say(geometric(mine.values()) <= 0.85, f"geometric mean of the default's error over the {BEFORE}'s, {len(mine)} "
-                 f"streams: {geometric(mine.values()):.3f} (asked: at most 0.85; aim 0.75)")]  # fmt: skip
+    lines = [
+        f"- The default's error over the {BEFORE}'s: geometric mean {geometric(mine.values()):.3f} over {len(mine)} streams."
+    ]
     for text, some in (
         ("the streams that were looked at before", [s for s in shown if not s.afterwards]),
         ("the streams that were not", [s for s in shown if s.afterwards]),
@@ -228,20 +226,21 @@ def verdict(cells: Cells, shown: list[Stream]) -> str:
         f"{name} {r:.3f} ({figure(cells[name, OURS].mean())} against {figure(cells[name, BEFORE].mean())})"
         for name, r in sorted(worse.items(), key=lambda item: -item[1])
     )
-    lines.append(say(not worse, f"worse than the {BEFORE} by more than 1 % on {len(worse)} streams (asked: none)"
-                     + (f": {listed}" if worse else "")))  # fmt: skip
-    near = best_neighbours(cells, shown)
-    beaten = {name: r for name, (r, _) in near.items() if r > 1.02}
-    lines.append(say(not beaten, f"beaten by a k-NN rule by more than 2 % on {len(beaten)} streams (asked: none)"
-                     + (": " + ", ".join(f"{name} {r:.2f}" for name, r in beaten.items()) if beaten else "")))  # fmt: skip
+    lines.append(f"- Where it is worse than the {BEFORE} by more than 1 %: {counted(worse, listed)}.")
+    beaten = {name: r for name, (r, _) in best_neighbours(cells, shown).items() if r > 1.02}
+    listed = "; ".join(f"{name} {r:.2f}" for name, r in sorted(beaten.items(), key=lambda item: -item[1]))
+    lines.append(f"- Where a k-NN rule errs less by more than 2 %: {counted(beaten, listed)}.")
     offline = best_offline(cells, shown)
     still = [offline[s.name][0] for s in shown if not s.ordered and s.name in offline]
     if still:
-        lines.append(say(geometric(still) <= 1.2, f"geometric mean of the default's error on the second half over the best "
-                         f"offline model's, {len(still)} streams whose order tells nothing: {geometric(still):.3f} (asked: at "
-                         "most 1.2; aim 1.0)"))  # fmt: skip
+        lines.append("- The default's error on the second half over that of the best model trained once: geometric mean "
+                     f"{geometric(still):.3f} over the {len(still)} streams whose order tells nothing.")  # fmt: skip
         lines.append(f"    - all streams ({len(offline)}): {geometric(r for r, _ in offline.values()):.3f}")
     return "\n".join(lines)
+
+
+def counted(streams: dict[str, float], listed: str) -> str:
+    return f"{len(streams)} streams: {listed}" if streams else "on none of the streams"
 
 
 def neighbours_table(cells: Cells, shown: list[Stream]) -> str:
@@ -337,9 +336,10 @@ def papers_page(stored: dict[Key, dict[str, Any]]) -> str:
         }
         if over:
             worst = max(over, key=lambda n: over[n])
-            lines.append(say(max(over.values()) < 1, f"the {who} errs less than the best published row on "
-                             f"{sum(r < 1 for r in over.values())} of the {len(over)} streams that it has run; geometric mean of "
-                             f"the ratios {geometric(over.values()):.3f}, the largest {over[worst]:.3f} ({worst})"))  # fmt: skip
+            less = sum(r < 1 for r in over.values())
+            lines.append(f"- The {who} errs less than the best published row on {less} of the {len(over)} "
+                         f"streams that it has run; geometric mean of the ratios {geometric(over.values()):.3f}, the largest "
+                         f"{over[worst]:.3f} ({worst}).")  # fmt: skip
     sources = [f"- {s.name}: {figure(s.published)}, {s.source}." for s in PAPERS.values() if s.published]
 
     def whole(show: Callable[[Stream, str], str]) -> str:
@@ -351,6 +351,7 @@ def papers_page(stored: dict[Key, dict[str, Any]]) -> str:
 
     return "\n\n".join([
         "# The default beside the papers' best rows and our other learners",
+        "Machine: [two cores of a busy server](index.md#the-machine).",
         "Made by `python benchmarks/default --papers` from `papers.jsonl`; no figure on this page is typed.",
         "Progressive error in per cent (root mean squared error where it says RMSE), all rows, every row counts. Mean ± standard "
         "deviation over shuffles (seeds 0 to 4; without ± seed 0 only, which on the moving classes is an easy one: compare with "
@@ -364,7 +365,7 @@ def papers_page(stored: dict[Key, dict[str, Any]]) -> str:
         "usps and cpusmall are also in the NOLANA paper's Table 2, whose figures are not in the text that we "
         "have; abalone, elec2, "
         "covtype in order and the moving classes are in none of the papers.",
-        "## Verdict", "\n".join(lines), "## Every learner", whole(spread), "## Microseconds of processor time per row",
+        "## In words", "\n".join(lines), "## Every learner", whole(spread), "## Microseconds of processor time per row",
         "The default and the other learners were measured at different times on a busy machine: read them as "
         "orders of magnitude.",
         whole(micros),

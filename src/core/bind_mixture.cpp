@@ -246,6 +246,7 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
   return [=, &trees]() {
     trees.allocate(int64_t(n));
     std::copy_n(edges.data(), trees.edges.size(), trees.edges.data());
+    trees.count_varying();
     std::copy_n(rows.data(), n * width, trees.rows.data());
     std::copy_n(targets.data(), n, trees.targets.data());
     std::copy_n(weights.data(), n, trees.weights.data());

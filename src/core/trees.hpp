@@ -43,6 +43,7 @@ class Trees {
   int64_t width = 0, outputs = 1, budget = 0, capacity = 0;  // capacity: rows at most, 0 if there are no trees
   bool regression = false;
   int64_t next = 0, grown = 0, credit = 0;     // rows put and trees grown since they began; additions paid for
+  int64_t varying = 0;                         // features with edges: a column of zeros costs nothing and changes nothing
   std::vector<float> edges;                    // kEdges per feature, rising; those not needed are kNoEdge
   std::vector<Bin> rows;                       // by slot
   std::vector<float> targets, weights, scores; // by slot; scores: one per output, of all trees
@@ -98,6 +99,12 @@ class Trees {
         last = at;
       }
     }
+    count_varying();
+  }
+
+  void count_varying() {
+    varying = 0;
+    for (int64_t d = 0; d < width; ++d) varying += edges[size_t(d * kEdges)] != kNoEdge;
   }
 
   // The scores of a scaled row.
@@ -142,7 +149,7 @@ class Trees {
 
   // Additions that a tree of each output takes: its sums, the search for splits, the slopes.
   int64_t price() const {
-    int64_t n = count(), used = std::min(kFeatures, width);
+    int64_t n = count(), used = std::min(kFeatures, varying);
     return outputs * (3 * std::min(n, kSampled) * used + kLeaves * used * std::min(n, kSlots) / 2 + n * (4 * outputs + 12));
   }
 
@@ -150,6 +157,7 @@ class Trees {
   void take(const Trees& from) {
     if (!capacity || !from.capacity) return;
     std::copy(from.edges.begin(), from.edges.end(), edges.begin());
+    varying = from.varying;
     std::vector<Bin> row(size_t(width), 0);
     for (int64_t i = std::max<int64_t>(0, from.count() - capacity); i < from.count(); ++i) {
       size_t slot = size_t((from.next - from.count() + i) % from.capacity);

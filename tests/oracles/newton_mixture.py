@@ -395,7 +395,7 @@ class Trees:
         """Trees for the work of so many rows."""
         self.credit += rows * self.WORK
         while self.next >= 16:
-            n, used = len(self.rows), min(self.FEATURES, self.width)
+            n, used = len(self.rows), min(self.FEATURES, sum(len(edges) > 0 for edges in self.edges))
             price = self.outputs * (
                 3 * min(n, self.SAMPLED) * used
                 + self.LEAVES * used * min(n, 256) // 2
