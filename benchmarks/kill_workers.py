@@ -2,9 +2,9 @@
 
     python benchmarks/kill_workers.py [--kills 30] [--minutes 4] [--out docs/results/kill_workers.md]
 
-``kernelstream.dask.fit`` on two processes, of which one is killed (SIGKILL) after a random pause, and Dask starts it again. Only a
-worker is killed that has done a task since it started: else kills could come faster than workers start, and nothing would be learnt.
-One chunk in ten of the table is a straggler that waits. Fits follow one another until all kills are done, or the time is over.
+``kernelstream.dask.fit`` on two processes, of which one is killed (SIGKILL) after a random pause, and Dask starts it again. Only
+a worker is killed that has done a task since it started: else kills could come faster than workers start. One chunk in ten of the
+table is a straggler that waits. Fits follow one another until all kills are done, or the time is over.
 """
 
 from __future__ import annotations
@@ -123,10 +123,10 @@ def main() -> None:
     )
     print(text)
     if args.out:
+        command = f"python benchmarks/kill_workers.py --kills {args.kills} --minutes {args.minutes:g}"
+        what = f"two processes, one of which is killed at random moments, {args.chunks} chunks of {CHUNK} rows per fit"
         args.out.write_text(
-            f"# Dask workers that are killed\n\n`python benchmarks/kill_workers.py --kills {args.kills} --minutes {args.minutes:g}`: "
-            f"`kernelstream.dask.fit` on two processes,\none of which is killed at random moments, {args.chunks} chunks of {CHUNK} rows "
-            f"per fit, one in ten a straggler.\n\n{text}\n"
+            f"# Dask workers that are killed\n\n`{command}`: `kernelstream.dask.fit` on\n{what},\none in ten a straggler.\n\n{text}\n"
         )
     if same < len(models):
         raise SystemExit(1)
