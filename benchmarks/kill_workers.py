@@ -126,7 +126,7 @@ def main() -> None:
         command = f"python benchmarks/kill_workers.py --kills {args.kills} --minutes {args.minutes:g}"
         what = f"two processes, one of which is killed at random moments, {args.chunks} chunks of {CHUNK} rows per fit"
         args.out.write_text(
-            f"# Dask workers that are killed\n\n`{command}`: `kernelstream.dask.fit` on\n{what},\none in ten a straggler.\n\n{text}\n"
+            f"# Dask workers that are killed\n\n`{command}`:\n`kernelstream.dask.fit` on {what}.\n\n{text}\n"
         )
     if same < len(models):
         raise SystemExit(1)
