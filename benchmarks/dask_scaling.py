@@ -139,9 +139,11 @@ def scaling_table(rows: int, found: dict[str, Any]) -> str:
 
 
 def write_section(name: str, text: str) -> None:
-    """Between the two marks of docs/results/dask_scaling.md."""
+    """Between the two marks of docs/results/dask_scaling.md; a page without them gets them at its end."""
     page = FIGURES.with_suffix(".md")
     whole, begin, end = page.read_text(), f"<!-- {name} -->", f"<!-- end of {name} -->"
+    if begin not in whole or end not in whole:
+        whole = f"{whole.rstrip()}\n\n{begin}\n{end}\n"
     page.write_text(f"{whole[: whole.index(begin)]}{begin}\n\n{text}\n\n{whole[whole.index(end) :]}")
 
 

@@ -38,6 +38,8 @@ __all__ = ["Progress", "Workers", "fit", "predict"]
 
 #: Rows that are learnt one after the other before parts go on from them.
 FIRST_ROWS = 2000
+#: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
+MOST_NUMBERS = 2**25
 
 
 class _Part(NamedTuple):
@@ -118,11 +120,11 @@ def fit(
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
-        scattered = client.scatter(base, broadcast=True, hash=False)
+        sent = _sent(client, base)
         for task in tasks:
             part = at_work[task]
             chunk = table.chunk(part.chunk)
-            deltas[task] = client.submit(_learn, scattered, *chunk, part, retries=retries, pure=False)
+            deltas[task] = client.submit(_learn, sent, *chunk, part, retries=retries, pure=False)
         return _gathered(client, [_tree(client, deltas, merging.digest(base))])
 
     base = merging.in_epochs(
@@ -157,8 +159,9 @@ class Workers:
     """Processes on this machine that learn the chunks of a source in parts: one part each at a time.
 
     The first ``first_rows`` rows are learnt here. Later ones come in epochs, each with a part per worker; all parts of an epoch
-    go on from the same base. Parts are small as long as the model is young, because it changes fastest then: an epoch has an
-    eighth of the rows learnt before it, and a part at least ``least`` and at most ``most`` rows.
+    go on from the same base. Parts are small as long as the model is young, because it changes fastest then: an epoch has half as
+    many rows as were learnt before it, and a part at least ``least`` and at most ``most`` rows. So the merges, each of which
+    costs what some thousands of rows cost, take a small part of the time of a large file.
 
     Args:
         count: how many.
@@ -186,7 +189,7 @@ class Workers:
         *,
         first_rows: int = FIRST_ROWS,
         least: int = 500,
-        most: int = 20_000,
+        most: int = 50_000,
         retries: int = 3,
         client: Any = None,
     ) -> None:
@@ -205,7 +208,7 @@ class Workers:
         cluster = distributed.LocalCluster(
             n_workers=self.count,
             threads_per_worker=1,
-            dashboard_address=":0",
+            dashboard_address=None,
             memory_limit=0,
             silence_logs=logging.ERROR,
         )
@@ -224,11 +227,11 @@ class Workers:
         """How many rows an epoch has that begins after so many.
 
         >>> [Workers(2).epoch_rows(rows) for rows in (0, 2000, 100_000, 10**9)]
-        [2000, 1000, 12500, 40000]
+        [2000, 1000, 50000, 100000]
         """
         if rows < self.first_rows:
             return self.first_rows - rows
-        return min(max(self.count * self.least, rows // 8), self.count * self.most)
+        return min(max(self.count * self.least, rows // 2), self.count * self.most)
 
     def step(self, model: Model, result: Result, X: Any, y: Any) -> tuple[Model, NDArray[Any]]:
         """Let the model predict and learn the next rows, and count; the model after them, and what was predicted."""
@@ -269,8 +272,9 @@ class Workers:
         done: dict[str, tuple[bytes, Forecasts]] = {}
 
         def learn(base: bytes, tasks: list[str]) -> list[bytes]:
-            sent = self._client.scatter(base, hash=False)
-            submit = partial(self._client.submit, _step, sent, pure=False, retries=self.retries)
+            submit = partial(
+                self._client.submit, _step, _sent(self._client, base), pure=False, retries=self.retries
+            )
             made = _gathered(self._client, [submit(*rows[task], task, metrics) for task in tasks])
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
@@ -284,7 +288,7 @@ class Workers:
 
 
 class EpochSource:
-    """A source whose chunks are put together until they have so many rows; else it is that source.
+    """A source whose chunks are put together until they have so many rows, or ``MOST_NUMBERS``; else it is that source.
 
     Args:
         source: the source.
@@ -303,10 +307,15 @@ class EpochSource:
 
     def __next__(self) -> Chunk:
         chunks: list[Chunk] = []
-        before = self._source.rows
-        while self._failed is None and self._source.rows < before + self._size(before):
+        before, numbers = self._source.rows, 0
+        while (
+            self._failed is None
+            and self._source.rows < before + self._size(before)
+            and numbers < MOST_NUMBERS
+        ):
             try:
                 chunks.append(next(self._source))
+                numbers += chunks[-1].X.size
             except StopIteration as end:
                 self._failed = end
             except Exception as error:  # raised after the rows before it
@@ -317,6 +326,15 @@ class EpochSource:
         rows = [fitted_width(chunk.X, width) for chunk in chunks]
         X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
         return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+
+
+def _sent(client: Any, base: bytes) -> Any:
+    """A future of the base. It is the result of a task, so that Dask makes it again if the workers that have it die."""
+    dask: Any = importlib.import_module("dask")
+    with dask.config.set(
+        {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+    ):  # it is meant to be sent
+        return client.submit(bytes, base, pure=False)
 
 
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
@@ -385,7 +403,10 @@ class _Table:
 
     def chunk(self, number: int) -> Any:
         """Futures of X and y."""
-        if number not in self.loaded:
+        failed = any(
+            future.status in ("error", "lost", "cancelled") for future in self.loaded.get(number, ())
+        )
+        if failed or number not in self.loaded:  # workers may have died with it
             self.loaded[number] = self.client.compute(list(self.chunks[number]))
         return self.loaded[number]
 

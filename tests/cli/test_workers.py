@@ -36,7 +36,7 @@ def test_a_file_by_two_processes(tmp_path, capsys):
     assert main(["run", str(path), *options, *more]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["rounds"], record["bad_rows"], record["workers"]) == (4000, 1, 2)
-    assert record["merges"] >= 2
+    assert record["merges"] >= 1
     assert abs(record["error_rate"] - alone["error_rate"]) < 0.01
     assert out.read_text().split()[:2000] == one.read_text().split()[:2000]  # the first rows are one stream
     assert len(out.read_text().split()) == 4000
