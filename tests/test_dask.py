@@ -1,7 +1,6 @@
 """Tables on Dask: the same model whatever the workers do."""
 
 import itertools
-import os
 from concurrent.futures import CancelledError
 
 import numpy as np
@@ -144,39 +143,6 @@ def test_wrong_tables(client):
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             wrong()
-
-
-@pytest.fixture(scope="module")
-def processes():
-    """Two worker processes, which may die and are then started again."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-def deadly(start, folder):
-    """Rows of a table; the first who asks for some of them dies."""
-    flag = folder / str(start)
-    if start == 1400 and not flag.exists():
-        flag.touch()
-        os._exit(1)
-    return X[start : start + 700]
-
-
-@pytest.mark.slow
-def test_workers_that_die_change_nothing(client, processes, tmp_path):
-    model = KernelRegressor(NewtonMixture(30))
-    right = pack(fit(model, *chunked(), client=client, **SMALL))
-    starts = range(0, len(X), 700)
-    blocks = [dask.delayed(deadly)(start, tmp_path) for start in starts]
-    rows = [da.from_delayed(b, X[s : s + 700].shape, float) for b, s in zip(blocks, starts, strict=True)]
-    features = da.concatenate(rows)
-    assert pack(fit(model, features, chunked()[1], client=processes, **SMALL)) == right
-    assert len(list(tmp_path.iterdir())) == 1  # so many died
 
 
 def test_a_chunk_that_failed_is_computed_again(client):
