@@ -497,7 +497,9 @@ def test_text_stands_out_from_its_ground(open_page, theme):
 def test_series_stand_out_from_the_ground(open_page, theme):
     """Lines and markers need 3 to 1."""
     page = open_page(color_scheme=theme)
-    curves = page.locator(f"{LINE} .plot > svg .curve")  # asked at once: a chart that is drawn anew has other elements
+    curves = page.locator(
+        f"{LINE} .plot > svg .curve"
+    )  # asked at once: a chart that is drawn anew has other elements
     colours = curves.evaluate_all("all => all.map(it => getComputedStyle(it).stroke)")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
 
