@@ -29,7 +29,7 @@ from kernelstream.learners import NOGD, RRF, NewtonMixture, newton_mixture
 from kernelstream.rows import as_rows
 from kernelstream.stream import adversarial_blocks, load, moving_classes, shuffled
 
-EXPERTS = ("lasting", "least_squares", "recent", "linear", "window", "labels")
+EXPERTS = ("lasting", "least_squares", "recent", "linear", "window", "trees", "labels")
 STACKS = ("stack", "forgetting_stack")
 ALL = EXPERTS + STACKS
 Data = tuple[Any, np.ndarray, int]  # rows, targets as a learner wants them, score columns
@@ -100,6 +100,13 @@ class Still(NewtonMixture):
             super()._rebuild(memories)
 
 
+class Global(NewtonMixture):
+    """Without the local memory."""
+
+    def __init__(self, budget: int = 200, memory: int = 0) -> None:
+        super().__init__(budget, memory)
+
+
 def fresh(kind: type[NewtonMixture], data: Data, budget: int, candidates: tuple[str, ...] = ALL) -> Any:
     alone = {"memory": 0} if len(candidates) == 1 else {}  # an expert alone has no local memory beside it
     learner = kind(budget=budget, **alone).start(data[0].width, data[2])
@@ -118,29 +125,36 @@ VARIANTS: list[tuple[str, type[NewtonMixture], tuple[str, ...], bool]] = [
     ("all of it", NewtonMixture, ALL, False),
     *((f"without {expert}", NewtonMixture, without(expert), False) for expert in EXPERTS),
     ("without the stacked forecasts", NewtonMixture, EXPERTS, False),
+    ("without the local memory", Global, ALL, False),
+    ("without the local memory and trees", Global, without("trees"), False),
     ("one bandwidth, the median's", NewtonMixture, ALL, True),
     ("nothing rebuilt after the first rows", Still, ALL, False),
-    *((f"{expert} alone", NewtonMixture, (expert,), False) for expert in EXPERTS[:5]),
+    *((f"{expert} alone", NewtonMixture, (expert,), False) for expert in EXPERTS[:6]),
 ]
+
+
+ABLATION_HEAD = """# What each part of the default buys
+
+Machine: [two cores of a busy server](index.md#the-machine).
+
+`KERNELSTREAM_DATA=... python benchmarks/default_parts.py ablation`. Mistakes in per cent without a part, or with one part alone
+(then without the local memory too); "ratio" is the geometric mean over those of the whole. One order, at most 6,000 rows of each
+stream (12,000 of those in order).
+"""
 
 
 def ablation() -> str:
     scales = newton_mixture.SCALES
     table: dict[str, list[float]] = {name: [] for name, *_ in VARIANTS}
     for where in STATIONARY + CHANGING:
-        seeds = range(1 if where.endswith("in order") else 2)
-        sets = [stream(where, seed) for seed in seeds]
-        budget = 100 if sets[0][0].n <= 10_000 else 200
+        data = stream(where, 0, 6000)
         for name, kind, candidates, fixed in VARIANTS:
             newton_mixture.SCALES = np.ones(1) if fixed else scales
-            runs = [
-                100 * wrong(fresh(kind, data, budget, candidates).run(*data[:2]), data[1]).mean()
-                for data in sets
-            ]
-            table[name].append(float(np.mean(runs)))
+            misses = wrong(fresh(kind, data, 200, candidates).run(*data[:2]), data[1])
+            table[name].append(float(100 * misses.mean()))
         print(where, [f"{name} {errors[-1]:.2f}" for name, errors in table.items()], flush=True)
     newton_mixture.SCALES = scales
-    text = []
+    text = [ABLATION_HEAD]
     for title, names in (("Streams that stay", STATIONARY), ("Streams that change", CHANGING)):
         columns = [(STATIONARY + CHANGING).index(name) for name in names]
         best = np.array(table["all of it"])[columns]

@@ -1,9 +1,10 @@
-"""One file, and what others make of it: dask-ml Incremental, Spark MLlib's logistic regression, Vowpal Wabbit, River, and ours.
+"""One file, and what others make of it: dask-ml Incremental, Spark MLlib's streaming regression, Vowpal Wabbit, River, and ours.
 
-    KERNELSTREAM_DATA=... python benchmarks/distributed_peers.py [--rows 40000] [--only NAME ...] [--out FILE]
+    KERNELSTREAM_DATA=... python benchmarks/distributed_peers.py [--rows 50000] [--only NAME ...] [--page FILE]
 
 The first four fifths are learnt once, in order; the rest is predicted. Rows per second are of processor time, all processes
 together, from rows in memory (for Vowpal Wabbit and River lines and dictionaries are made before; processes have been started).
+Needs: pip install dask-ml vowpalwabbit river pyspark. ``--page`` puts the table between the marks of that page.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ Data = tuple[np.ndarray, np.ndarray]
 Peer = Callable[[Data, Data], tuple[float, float]]
 
 
-def processor_seconds() -> float:
+def processor_seconds() -> dict[int, float]:
     """Of this process and of all that it started and that still run."""
-    here = psutil.Process()
-    total = 0.0
+    here, spent = psutil.Process(), {}
     for process in (here, *here.children(recursive=True)):
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
-            total += times.user + times.system
-    return total
+            spent[process.pid] = times.user + times.system
+    return spent
 
 
 def timed(learn: Callable[[], object]) -> float:
-    began = processor_seconds()
+    """Processor seconds; processes of an earlier peer may end meanwhile."""
+    before = processor_seconds()
     learn()
-    return processor_seconds() - began
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in processor_seconds().items())
 
 
 def ours(learner: Any) -> Peer:
@@ -95,41 +96,58 @@ def dask_ml(train: Data, test: Data) -> tuple[float, float]:
 
 
 def spark(train: Data, test: Data) -> tuple[float, float]:
-    """What StreamingLogisticRegressionWithSGD does with each batch, without the stream around it."""
-    from pyspark.mllib.classification import LogisticRegressionWithSGD
+    """With Spark's own step and iterations; there is no intercept."""
+    from pyspark.mllib.classification import StreamingLogisticRegressionWithSGD
     from pyspark.mllib.regression import LabeledPoint
-    from pyspark.sql import SparkSession
+    from pyspark.streaming import StreamingContext
 
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    from kernelstream.spark import local_session
+
+    session = local_session(2, spark_driver_memory="1g")
+    context = session.sparkContext
     centre, scale = train[0].mean(axis=0), train[0].std(axis=0) + 1e-9
     batches = []
     for start in range(0, len(train[1]), 4000):
         X, y = (train[0][start : start + 4000] - centre) / scale, train[1][start : start + 4000]
         points = [LabeledPoint(float(label > 0), row) for row, label in zip(X.tolist(), y, strict=True)]
-        batches.append(session.sparkContext.parallelize(points, 2).cache())
+        batches.append(context.parallelize(points, 2).cache())
         batches[-1].count()
-    models: list[Any] = []
+    model = StreamingLogisticRegressionWithSGD()
+    model.setInitialWeights(np.zeros(train[0].shape[1]))
+    streaming = StreamingContext(context, 1)
+    stream = streaming.queueStream(list(batches))
+    learnt = []
+    model.trainOn(stream)
+    stream.foreachRDD(lambda _time, rdd: learnt.append(1) if not rdd.isEmpty() else None)
 
     def learn() -> None:
-        weights = np.zeros(train[0].shape[1])
-        for batch in batches:
-            models.append(
-                LogisticRegressionWithSGD.train(
-                    batch,
-                    iterations=10,
-                    step=1.0,
-                    initialWeights=weights,
-                    intercept=False,
-                    validateData=False,
-                )
-            )
-            weights = models[-1].weights
+        streaming.start()
+        while len(learnt) < len(batches) and not streaming.awaitTerminationOrTimeout(0.1):
+            pass
 
     seconds = timed(learn)
-    w = np.asarray(models[-1].weights)
+    w = np.asarray(model.latestModel().weights)
+    streaming.stop(stopSparkContext=False)
     session.stop()
     return seconds, float(np.mean(np.where((test[0] - centre) / scale @ w > 0, 1, -1) != test[1]))
+
+
+def ours_on_spark(train: Data, test: Data) -> tuple[float, float]:
+    import pandas as pd
+
+    from kernelstream.spark import fit, local_session
+
+    session = local_session(2, spark_driver_memory="1g")
+    names = [f"x{d}" for d in range(train[0].shape[1])]
+    frame = pd.DataFrame(train[0], columns=names).assign(y=train[1])
+    table = session.createDataFrame(frame).repartition(2).persist()
+    table.count()
+    settings: dict[str, Any] = {"target": "y", "classes": [-1, 1], "rows_per_part": 4000, "parts": 2}
+    fit(KernelClassifier(), table.limit(9000), **settings)  # Java and the workers' modules are not counted
+    made: list[Any] = []
+    seconds = timed(lambda: made.append(fit(KernelClassifier(), table, **settings)))
+    session.stop()
+    return seconds, float(np.mean(made[0].predict(pd.DataFrame(test[0], columns=names)) != test[1]))
 
 
 def vowpal_wabbit(train: Data, test: Data) -> tuple[float, float]:
@@ -154,48 +172,73 @@ def vowpal_wabbit(train: Data, test: Data) -> tuple[float, float]:
     return seconds, float(np.mean(np.where(scores > 0, 1, -1) != test[1]))
 
 
-def river(train: Data, test: Data) -> tuple[float, float]:
+def river(make: Callable[[], Any]) -> Peer:
+    def run(train: Data, test: Data) -> tuple[float, float]:
+        model = make()
+        names = [str(d) for d in range(train[0].shape[1])]
+        rows = [dict(zip(names, row, strict=True)) for row in train[0].tolist()]
+        labels = (train[1] > 0).tolist()
+
+        def learn() -> None:
+            for x, y in zip(rows, labels, strict=True):
+                model.learn_one(x, y)
+
+        seconds = timed(learn)
+        asked = [bool(model.predict_one(dict(zip(names, row, strict=True)))) for row in test[0].tolist()]
+        return seconds, float(np.mean(np.where(asked, 1, -1) != test[1]))
+
+    return run
+
+
+def river_linear() -> Any:
     from river import linear_model, preprocessing
 
-    model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
-    names = [str(d) for d in range(train[0].shape[1])]
-    rows = [dict(zip(names, row, strict=True)) for row in train[0].tolist()]
-    labels = (train[1] > 0).tolist()
+    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
 
-    def learn() -> None:
-        for x, y in zip(rows, labels, strict=True):
-            model.learn_one(x, y)
 
-    seconds = timed(learn)
-    asked = [model.predict_one(dict(zip(names, row, strict=True))) for row in test[0].tolist()]
-    return seconds, float(np.mean(np.where(asked, 1, -1) != test[1]))
+def river_kernel() -> Any:
+    """Gaussian features, with the usual width for scaled rows: 1 / features."""
+    from river import feature_extraction, linear_model, preprocessing
+
+    features = feature_extraction.RBFSampler(gamma=1 / 54, n_components=200, seed=1)
+    return preprocessing.StandardScaler() | features | linear_model.LogisticRegression()
+
+
+def river_forest() -> Any:
+    from river import forest
+
+    return forest.ARFClassifier(seed=1)
 
 
 PEERS: dict[str, tuple[Peer, str, str]] = {
-    "kernelstream, the default": (ours(None), "one process", "kernels"),
-    "kernelstream, the default, Dask, 2 workers": (ours_on_dask, "rows in parts, merged", "kernels"),
+    "kernelstream, the default": (ours(None), "one process", "kernels, trees"),
+    "kernelstream, the default, Dask, 2 workers": (ours_on_dask, "rows in parts, merged", "kernels, trees"),
+    "kernelstream, the default, Spark, 2 workers": (ours_on_spark, "rows in parts, merged", "kernels, trees"),
     "kernelstream, NOGD": (ours(NOGD(200, eta=0.1)), "one process; parts merge as means", "kernels"),
     "dask-ml Incremental(SGDClassifier)": (dask_ml, "blocks one after the other", "linear"),
-    "Spark MLlib LogisticRegressionWithSGD, batch after batch": (
-        spark,
-        "gradients of a batch are summed",
-        "linear",
-    ),
+    "Spark MLlib StreamingLogisticRegressionWithSGD": (spark, "gradients of a batch are summed", "linear"),
     "Vowpal Wabbit, logistic": (
         vowpal_wabbit,
         "one process here; its `--span_server` averages weights",
         "linear",
     ),
-    "River LogisticRegression": (river, "one process; models do not merge", "linear"),
+    "River LogisticRegression": (river(river_linear), "one process; models do not merge", "linear"),
+    "River RBFSampler + LogisticRegression": (
+        river(river_kernel),
+        "one process; models do not merge",
+        "kernels, 200 random features",
+    ),
+    "River ARFClassifier": (river(river_forest), "one process; models do not merge", "10 trees"),
 }
+MARKS = "<!-- table -->", "<!-- end of table -->"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", default="covtype.binary")
-    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--only", nargs="*", default=list(PEERS))
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--page", type=Path)
     args = parser.parse_args()
     X, y = shuffled(args.data, 1)
     X = np.ascontiguousarray(
@@ -205,6 +248,10 @@ def main() -> None:
     cut = args.rows * 4 // 5
     train, test = (X[:cut], y[:cut]), (X[cut:], y[cut:])
     lines = [
+        f"`KERNELSTREAM_DATA=... python benchmarks/distributed_peers.py --data {args.data} --rows {args.rows}`:",
+        f"rows in a random order, {cut:,} learnt once, {args.rows - cut:,} predicted. Rows per second "
+        "of processor time, all processes together, beside other jobs: only large ratios mean something.",
+        "",
         "| library | how it is distributed | model | error | rows per processor second |",
         "|---|---|---|---:|---:|",
     ]
@@ -214,12 +261,13 @@ def main() -> None:
             seconds, error = run(train, test)
             lines.append(f"| {name} | {how} | {kind} | {error:.2%} | {cut / seconds:,.0f} |")
         except Exception as error:  # a peer that is missing, or does not run here, is named with the reason
-            lines.append(
-                f"| {name} | {how} | {kind} | does not run here: {type(error).__name__}: {str(error)[:120]} | |"
-            )
+            reason = f"{type(error).__name__}: {str(error)[:120]}".replace("\n", " ")
+            lines.append(f"| {name} | {how} | {kind} | does not run here: {reason} | |")
         print(lines[-1], flush=True)
-    if args.out:
-        args.out.write_text("\n".join(lines) + "\n")
+    if args.page:
+        before, _, rest = args.page.read_text().partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        args.page.write_text(before + "\n".join([MARKS[0], "", *lines, "", MARKS[1]]) + after)
 
 
 if __name__ == "__main__":

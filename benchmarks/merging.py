@@ -1,10 +1,11 @@
 """What merging costs in accuracy: the default in one pass, and in 4 and 16 parts that are merged once, or often.
 
-    KERNELSTREAM_DATA=... python benchmarks/merging.py [--rows 16000] [--only NAME ...] [--out docs/results/merging.md]
+    KERNELSTREAM_DATA=... python benchmarks/merging.py [--rows 16000] [--only NAME ...] [--orders 1] [--out FILE]
 
 Every model learns the same first 2,000 rows, which give the base, and then the others: one pass goes on as a stream, parts take
 rows in turns, from the same base, and are merged at the end or every 100 rows of a part. Then the rows that follow are predicted,
-and not learnt. Data sets come in a random order, but for elec2, which stays as it is.
+and not learnt. Data sets come in a random order, but for elec2, which stays as it is; with several orders the figures are means.
+In FILE, docs/results/merging.md, the lines of the streams that were run are replaced.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ FIRST, OFTEN = 2000, 100
 WAYS = [(4, None), (16, None), (4, OFTEN), (16, OFTEN)]
 
 
-def mixed(name: str) -> Callable[[int], Data]:
-    def make(rows: int) -> Data:
-        X, y = shuffled(name, 1)
+def mixed(name: str) -> Callable[[int, int], Data]:
+    def make(rows: int, order: int) -> Data:
+        X, y = shuffled(name, order)
         return dense(X[:rows]), y[:rows]
 
     return make
 
 
-def in_order(name: str) -> Callable[[int], Data]:
-    def make(rows: int) -> Data:
+def in_order(name: str) -> Callable[[int, int], Data]:
+    def make(rows: int, order: int) -> Data:
         X, y = load(name)
         return dense(X[:rows]), y[:rows]
 
     return make
 
 
-def made(stream: Callable[..., Any]) -> Callable[[int], Data]:
-    def make(rows: int) -> Data:
-        X, y = zip(*stream(rows, seed=1), strict=True)
+def made(stream: Callable[..., Any]) -> Callable[[int, int], Data]:
+    def make(rows: int, order: int) -> Data:
+        X, y = zip(*stream(rows, seed=order), strict=True)
         return np.vstack(X), np.concatenate(y)
 
     return make
@@ -61,7 +62,7 @@ def dense(X: Any) -> np.ndarray:
     return np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
 
 
-STREAMS: dict[str, Callable[[int], Data]] = {
+STREAMS: dict[str, Callable[[int, int], Data]] = {
     "a9a": mixed("a9a"),
     "ijcnn1": mixed("ijcnn1"),
     "cod-rna": mixed("cod-rna.train"),
@@ -120,39 +121,49 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--test", type=int, default=20_000, help="rows that are predicted at the end")
     parser.add_argument("--only", nargs="*", default=list(STREAMS))
+    parser.add_argument("--orders", type=int, default=1)
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     table = []
     for name in args.only:
         began = time.process_time()
-        X, y = STREAMS[name](args.rows + args.test)
-        test = args.test if len(y) == args.rows + args.test else len(y) // 5
-        found = compare(X, y, lambda: NewtonMixture(args.budget), test)
-        table.append((name, X.shape, found))
+        runs = []
+        for order in range(1, args.orders + 1):
+            X, y = STREAMS[name](args.rows + args.test, order)
+            test = args.test if len(y) == args.rows + args.test else len(y) // 5
+            runs.append(compare(X, y, lambda: NewtonMixture(args.budget), test))
+        found = {way: tuple(np.mean([run[way] for run in runs], axis=0).tolist()) for way in runs[0]}
+        size = f"{len(X):,} × {X.shape[1]}" + (f", {args.orders} orders" if args.orders > 1 else "")
+        table.append((name, size, found))
         one = found["one pass"]
         text = "  ".join(
             f"{way}: {e:.4f} {loss:.4f} ({e / one[0] - 1:+.1%} {loss / one[1] - 1:+.1%})"
             for way, (e, loss) in found.items()
         )
-        print(f"{name} {X.shape}  {text}  {time.process_time() - began:.0f} s", flush=True)
+        print(f"{name} {size}  {text}  {time.process_time() - began:.0f} s", flush=True)
     if args.out:
         write(args.out, table)
 
 
 def write(path: Path, table: list[Any]) -> None:
-    """The table, between the lines that mark it; the words around it stay."""
+    """The table, between the lines that mark it; the words around it, and the lines of other streams, stay."""
     lines = ["| stream | rows, features | measure | one pass | " + " | ".join(list(table[0][2])[1:]) + " |"]
     lines.append("|---|---|---|---:|" + "---:|" * len(WAYS))
-    for name, (rows, width), found in table:
-        one = found["one pass"]
-        for k, measure in enumerate(("RMSE",) if np.isnan(one[1]) else ("error", "log loss")):
-            figures = (f"{v[k]:.4f} ({v[k] / one[k] - 1:+.1%})" for w, v in found.items() if w != "one pass")
-            lines.append(
-                f"| {name} | {rows:,} × {width} | {measure} | {one[k]:.4f} | {' | '.join(figures)} |"
-            )
     begin, end = "<!-- table -->", "<!-- end of table -->"
     text = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    before = [
+        line for line in text[text.index(begin) : text.index(end)].splitlines() if line.startswith("| ")
+    ]
+    new: dict[str, list[str]] = {}
+    for name, size, found in table:
+        one = found["one pass"]
+        new[name] = []
+        for k, measure in enumerate(("RMSE",) if np.isnan(one[1]) else ("error", "log loss")):
+            figures = (f"{v[k]:.4f} ({v[k] / one[k] - 1:+.1%})" for w, v in found.items() if w != "one pass")
+            new[name].append(f"| {name} | {size} | {measure} | {one[k]:.4f} | {' | '.join(figures)} |")
+    for name in STREAMS:
+        lines += new.get(name, [line for line in before if line.startswith(f"| {name} | ")])
     path.write_text(
         text[: text.index(begin)] + "\n".join([begin, "", *lines, "", ""]) + text[text.index(end) :]
     )

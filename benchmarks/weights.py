@@ -35,7 +35,7 @@ WEIGHTS = {
     "1 : 1/72": {0: 1 / 72, 1: 1.0},
     "balanced": "balanced",
 }
-OUTLIERS = [(0.0, 1), (0.02, 10), (0.005, 100), (0.05, 10), (0.02, 1000)]
+OUTLIERS = [(0.0, 1), (0.02, 10), (0.005, 100), (0.05, 10), (0.02, 1000), (0.02, 1_000_000)]
 
 
 def rare(seed: int, rows: int = 8000) -> tuple[np.ndarray, np.ndarray]:

@@ -73,6 +73,6 @@ nitpick_ignore_regex = [  # other people's classes, and names that are not publi
     ),
     (
         "py:.*",
-        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|(stream|dask|spark|merging|epochs)\..*|learners\.registry\.Class))",
+        r"(Array|NDArray|ArrayLike|Model|kernelstream\.(_core.*|(stream|dask|spark|merging|epochs)\..*|learners\.(registry\.Class|base\.Mix)))",
     ),
 ]

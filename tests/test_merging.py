@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 import kernelstream
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, ModelFileError
 from kernelstream.learners import BOGD, FOGD, KRLS, NOGD, LinearPA, NewtonMixture, Projectron, registered
-from kernelstream.merging import add, combine, delta, digest, in_epochs
+from kernelstream.merging import add, combine, delta, digest, in_epochs, learn_epoch
 from kernelstream.persistence import pack, unpack
+from kernelstream.rows import rows_of_state
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(1600, 6))
@@ -18,7 +20,7 @@ FIRST = 300
 
 #: Learners with the rows that their base needs before it can be branched.
 LEARNERS = {
-    "krls": KRLS(nu=0.3, kernel=Gaussian(gamma=0.05)),
+    "krls": KRLS(nu=0.05, kernel=Gaussian(gamma=0.05)),
     "nogd": NOGD(50, eta=0.1),
     "fogd": FOGD(50, eta=0.1),
     "linear": LinearPA(),
@@ -71,6 +73,61 @@ def test_the_least_squares_expert_of_the_default_in_parts_is_one_pass(k):
     for name in ("least_squares_weights", "least_squares_covariance"):
         a, b = merged.learner_.state()[name], one.learner_.state()[name]
         np.testing.assert_allclose(a, b, atol=1e-8 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("outputs", [0, 2, 3])
+def test_one_part_of_the_default_is_one_pass(outputs):
+    y = np.digitize(Y, [0, 1][: outputs - 1]) if outputs else Y
+    model, given = (KernelClassifier, {"classes": range(outputs)}) if outputs else (KernelRegressor, {})
+    base = model(NewtonMixture(40)).partial_fit(X[:FIRST], y[:FIRST], **given)
+    one = kernelstream.branch(base).partial_fit(X[FIRST:900], y[FIRST:900])
+    part = delta(pack(base), X[FIRST:900], y[FIRST:900], task="all")
+    merged = unpack(add(pack(base), [part]))[0]
+    merged.learner_.hold()
+    if one.learner_._core.passed_relevance(FIRST):  # what is due is done after the merge
+        one.learner_._estimate_relevance()
+    scores = [m.decision_function(X) if outputs else m.predict(X) for m in (merged, one)]
+    np.testing.assert_allclose(*scores, rtol=1e-7, atol=1e-7)
+
+
+def test_sparse_rows_of_many_features_merge():
+    rng = np.random.default_rng(3)
+    rows = scipy.sparse.random(400, 5000, 0.004, "csr", random_state=3, data_rvs=lambda n: rng.normal(size=n))
+    y = np.asarray(rows @ rng.normal(size=5000) > 0).astype(int)
+    base = pack(KernelClassifier(NewtonMixture(20)).partial_fit(rows[:200], y[:200], classes=[0, 1]))
+    one = kernelstream.branch(unpack(base)[0]).partial_fit(rows[200:], y[200:])
+    whole = unpack(add(base, [delta(base, rows[200:], y[200:], task="all")]))[0]
+    np.testing.assert_allclose(
+        whole.decision_function(rows), one.decision_function(rows), rtol=1e-7, atol=1e-7
+    )
+    a, b, c = (delta(base, rows[200 + k :: 3], y[200 + k :: 3], task=f"{k}") for k in range(3))
+    merged = unpack(add(base, [a, b, c]))[0]
+    same_state(unpack(add(base, [combine([c, b]), a]))[0], merged, close=1e-7)
+    kept = rows_of_state("kept_rows", merged.learner_.state(), 5000).toarray()
+    assert {row.tobytes() for row in kept} == {row.tobytes() for row in rows[-80:].toarray()}
+    merged.partial_fit(rows, y)
+
+
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_trees_of_merged_parts_have_learnt_the_rows_of_all(outputs):
+    y = np.digitize(Y, [0, 1][: outputs - 1])
+    base = pack(KernelClassifier(NewtonMixture(40)).partial_fit(X[:FIRST], y[:FIRST], classes=range(outputs)))
+    one = unpack(base)[0].partial_fit(X[FIRST:], y[FIRST:])  # not held: nothing but relevances is due by then
+    one = {name: array for name, array in one.learner_.state().items() if name.startswith("trees_")}
+    for k in (1, 3):
+        merged = unpack(add(base, deltas_of(base, k, y)))[0].learner_.state()
+        for name in one if k == 1 else ("trees_next", "trees_grown"):
+            np.testing.assert_array_equal(merged[name], one[name], err_msg=name)
+        rows = ("trees_rows", "trees_targets", "trees_weights")
+        for a, b in zip(
+            *(sorted_rows(*(state[name] for name in rows)) for state in (merged, one)), strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+
+
+def sorted_rows(*columns):
+    table = np.column_stack(columns)
+    return table[np.lexsort(table.T)]
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -185,6 +242,22 @@ def test_refusals_name_their_reason():
         assert name
 
 
+@pytest.mark.parametrize("learner", [NewtonMixture(40), LinearPA()], ids=["default", "linear"])
+def test_an_epoch_in_place_is_one_by_bytes(learner):
+    model = KernelRegressor(learner, scale=True).partial_fit(X[:FIRST], Y[:FIRST])
+    rows = {f"{i}": part for i, part in enumerate(parts_of(6))}
+
+    def learn(base, tasks):
+        return [delta(base, X[rows[task]], Y[rows[task]], task=task) for task in tasks]
+
+    by_bytes = in_epochs(pack(model), ["012", "345"], learn)
+    sizes = [learn_epoch(model, tasks, learn)[0] for tasks in ("012", "345")]
+    assert pack(model) == by_bytes
+    assert min(sizes) > 0
+    once = learn_epoch(model, "0", lambda base, tasks: [b"damaged", *learn(base, tasks)])
+    assert len(once[1]) == 1
+
+
 def test_epochs_do_refused_tasks_again_and_give_up_with_a_name():
     start = pack(base_of(LEARNERS["linear"]))
     other = pack(base_of(LEARNERS["linear"], Y + 1))
@@ -209,6 +282,18 @@ def test_epochs_do_refused_tasks_again_and_give_up_with_a_name():
     assert told[-1].rows == len(X) - FIRST
     assert told[-1].seconds_left == 0
     assert len(told[0].refused) == 2
+    in_epochs(
+        start,
+        epochs,
+        lambda base, tasks: [made(base, t) for t in tasks],
+        rows=FIRST,
+        all_rows=len(X),
+        progress=told.append,
+    )
+    first, last = told[-2:]
+    assert (last.rows, last.seconds_left) == (len(X), 0)
+    rate = (first.rows - FIRST) / first.seconds  # rows learnt before took none of these seconds
+    np.testing.assert_allclose(first.seconds_left, (len(X) - first.rows) / rate)
     with pytest.raises(
         MergeError, match="1 of 3 tasks failed 3 times, the first of them '2': no delta of it came"
     ):

@@ -591,21 +591,24 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     assert today.decision_function(X).tobytes() == model.decision_function(X).tobytes()
     assert len(today.partial_fit(X, y).learner_.state()["local_rows"]) == len(y)
     assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
-    after = np.exp(model.decision_function(X)), np.exp(expected["scores_after"])
-    np.testing.assert_allclose(*after, atol=0.01)  # the trees have a small share from then on
+    np.testing.assert_allclose(model.decision_function(X), expected["scores_after"], rtol=1e-9, atol=1e-9)
     again, _ = persistence.unpack(persistence.pack(model))
     assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
 
 
-def test_a_default_model_of_format_2_loads_and_goes_on():
-    """What it knows stays as it is; it was a stream's."""
-    path = GOLDEN_MIXTURE.with_name("newton-mixture-format-2.safetensors")
+def loaded_golden(number):
+    """The default model stored in an older format, what is in the file, and its state now: what it knew is the same."""
+    path = GOLDEN_MIXTURE.with_name(f"newton-mixture-format-{number}.safetensors")
     _, old = persistence._open(path.read_bytes())
     model = kernelstream.load(path)
     state = model.learner_.state()
     for name in old.keys() - NEWER_SHAPES:
         assert state[name].tobytes() == old[name].tobytes(), name
-    assert state["ordered"] == 1
+    return model, old, state
+
+
+def goes_on(model):
+    """It predicts the rows that it was made from, and learns and is stored as a model of today."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [0, 1])
@@ -613,6 +616,52 @@ def test_a_default_model_of_format_2_loads_and_goes_on():
     model.partial_fit(X[90:], y[90:])
     again, _ = persistence.unpack(persistence.pack(model))
     assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+
+
+def test_a_default_model_of_format_2_loads_and_goes_on():
+    """What it knows stays as it is; it was a stream's."""
+    model, _, state = loaded_golden(2)
+    assert state["ordered"] == 1
+    goes_on(model)
+
+
+def test_trees_of_a_model_without_any_wait_for_the_next_rebuild():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = KernelClassifier(learners.NewtonMixture(40)).partial_fit(X[:100], y[:100])
+    trees, old = newton_mixture.TREES, model.learner_.state()
+    old = {name: array for name, array in old.items() if not name.startswith("trees_")}
+    old["shares"] = np.delete(old["shares"], trees) / np.delete(old["shares"], trees).sum()
+    old["stack_weights"] = np.delete(old["stack_weights"].reshape(2, 7), trees, axis=1).ravel()
+    covariances = np.delete(old["stack_covariances"].reshape(2, 7, 7), trees, axis=1)
+    old["stack_covariances"] = np.delete(covariances, trees, axis=2).ravel()
+    model.learner_.restore(old)
+    model.partial_fit(X[100:159], y[100:159])
+    assert model.learner_.state()["shares"][trees] == 0
+    again, _ = persistence.unpack(persistence.pack(model))
+    for both in (model, again):
+        both.partial_fit(X[159:], y[159:])  # the 160th row is the last before a rebuild
+    state = model.learner_.state()
+    assert state["trees_grown"] > 0
+    assert state["shares"][trees] > 0
+    assert (np.diagonal(state["stack_covariances"].reshape(2, 7, 7), axis1=1, axis2=2)[:, trees] > 0).all()
+    assert persistence.pack(again) == persistence.pack(model)
+
+
+def test_a_default_model_of_format_4_loads_and_goes_on():
+    """What it knows stays as it is: the newest local expert begins with nothing, and earns its share from then on."""
+    model, old, state = loaded_golden(4)
+    np.testing.assert_array_equal(state["local_shares"], np.insert(old["local_shares"], 5, 0.0))
+    weights = state["local_stack_weights"].reshape(2, 6)
+    np.testing.assert_array_equal(weights[:, :5].ravel(), old["local_stack_weights"])
+    np.testing.assert_array_equal(weights[:, 5], 0.0)
+    covariances = state["local_stack_covariances"].reshape(2, 6, 6)
+    np.testing.assert_array_equal(covariances[:, :5, :5].ravel(), old["local_stack_covariances"])
+    assert (covariances[:, 5, 5] > 0).all()
+    assert not covariances[:, 5, :5].any()
+    goes_on(model)
+    assert model.learner_.state()["local_shares"][5] > 0
 
 
 def test_hostile_files_of_format_1_are_refused():

@@ -15,6 +15,7 @@ from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError
 from kernelstream.errors import CheckpointError
 from kernelstream.learners import KRLS, NOGD, LinearPA, NewtonMixture
 from kernelstream.persistence import pack, unpack
+from kernelstream.spark.columns import Columns, features_of
 from kernelstream.tables.errors import SourceError
 
 pytest.importorskip("pyspark", reason="Spark's tests need pyspark")
@@ -106,8 +107,10 @@ def test_arrays_and_vectors_are_the_plain_columns(spark, table):
     model = KernelRegressor(NOGD(20, eta=0.1, kernel=Gaussian(gamma=0.2)))
     plain = on_spark.fit(model, table, target="y", features=NAMES)
     for features in (["a", "list"], ["a", "v"]):
-        same = on_spark.fit(model, arrays, target="y", features=features)
+        told = []  # one part is told, too
+        same = on_spark.fit(model, arrays, target="y", features=features, progress=told.append)
         np.testing.assert_array_equal(same.predict(X), plain.predict(FRAME[NAMES]))
+        assert [(p.rows, p.all_rows, p.merges, p.seconds_left) for p in told] == [(1200, 1200, 0, 0)]
     rows = on_spark.predict(same, arrays, features=["a", "v"]).toPandas()
     np.testing.assert_array_equal(
         rows["prediction"], plain.predict(np.column_stack([rows["a"], np.stack(rows["list"])]))
@@ -142,6 +145,15 @@ def test_tables_with_columns_of_any_kind(spark):
     np.testing.assert_allclose(
         rows["prediction"], model.predict(rows[["when", "colour", "open", "size"]]), atol=1e-12
     )
+
+
+def test_what_pandas_makes_of_columns():
+    """UDFs get their rows through pandas: whole numbers with gaps come as floats."""
+    import pyarrow as pa
+
+    columns = Columns(("at",), frozenset(), frozenset(), frozenset({"at"}), table=True)
+    rows = features_of(pa.table({"at": pa.array([1.7e15, None])}), columns)
+    assert rows.column("at").to_pylist() == [pd.Timestamp(1.7e15, unit="us", tz="UTC"), None]
 
 
 def test_a_damaged_delta_and_a_killed_worker_are_done_again(spark, table, monkeypatch, tmp_path):
@@ -312,6 +324,17 @@ def test_a_model_per_key(spark, table):
     assert len(rows) == 1201
     assert rows["prediction"].isna().tolist() == (rows["side"] == "none").tolist()
     assert np.corrcoef(rows["prediction"].dropna(), rows["y"][rows["side"] != "none"])[0, 1] > 0.5
+    lists = keyed.selectExpr("side", "array(a, b, c, d) AS list", "0 AS same", "y")
+    settings = {"key": "side", "target": "y", "features": "list"}
+    models = on_spark.fit_per_key(learner, lists, **settings).persist()
+    ties = on_spark.fit_per_key(learner, lists, order="same", **settings)
+    assert {row["side"]: row["model"] for row in ties.collect()} == {
+        row["side"]: row["model"] for row in models.collect()
+    }
+    rows = on_spark.predict_per_key(models, lists, key="side", features="list").toPandas()
+    own = {row["side"]: unpack(bytes(row["model"]))[0] for row in models.collect()}
+    for side, some in rows.groupby("side"):
+        np.testing.assert_array_equal(some["prediction"], own[side].predict(np.stack(some["list"])))
 
 
 def test_a_model_per_key_of_a_stream(spark, stream, tmp_path):

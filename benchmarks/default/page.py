@@ -127,7 +127,7 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
             f"of processor time runs the first order only). A peer that has used {LIMIT:g} s stops: its number of rows is in "
             "brackets, and every ratio is taken on the rows and orders that both ran. Half a mistake is added to both sides of "
             "a ratio, so that no errors at all is a number. Streams with an asterisk were added "
-            "later than the others, and no constant was chosen with them.",
+            "later than the others, and no constant but those of the local expert `latest` was chosen with them.",
             f'"{BEFORE}" is the default before it had the local memory.',
             "## In short",
             short_table(cells, shown, names),

@@ -25,9 +25,10 @@ class Aggregate {
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
   static constexpr int kMostSteps = 64;        // of a stack, for one heavy row
   // Regression: a target further from the forecast than kOutlier usual errors is learnt as if it were that far, from round
-  // kOutlierRounds on, unless more than kChange of the last targets (about 1 / kOutlierPace of them) were, on the same side. Where more
-  // than 1 / kOutlier^2 of the targets are that far the usual error grows until they are not: then they are no outliers, but the rule.
-  static constexpr double kOutlier = 5, kChange = 0.25, kOutlierPace = 0.1;
+  // kOutlierRounds on, unless more than kChange of the last targets (about 1 / kOutlierPace of them) were, on the same side. The usual
+  // error counts errors up to kCounted times itself. So where more than 1 / kCounted^2 of the targets are far it grows until they are
+  // not: then they are no outliers, but the rule.
+  static constexpr double kOutlier = 5, kCounted = 4, kChange = 0.25, kOutlierPace = 0.1;
   static constexpr int64_t kOutlierRounds = 8, kFirstErrors = 64;
 
   int64_t experts = 0, main = 0, outputs = 1;  // main: experts that the stacks begin with; outputs: classes, or 1
@@ -37,8 +38,9 @@ class Aggregate {
   std::vector<double> shares;                  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   double noise = 1, noise_rounds = 0;          // regression: recent mean squared error of the forecast, over how many rounds
-  double usual_error = 1;                      // regression: root of the mean square of the targets' distances, outliers bounded
+  double usual_error = 1;                      // regression: root of the mean square of the targets' distances, large ones bounded
   std::vector<double> first_errors;            // regression: these distances in the first rounds, whose quantile tells the usual error
+  bool outlier = false;                        // regression: whether the target last learnt was one
   double outliers = 0;                         // regression: outliers among the last targets: the share above less that below
 
   Aggregate() = default;
@@ -105,7 +107,7 @@ class Aggregate {
     for (int64_t k = 0; k < candidates(); ++k) {
       bool added = included_[size_t(k)] && !before[size_t(k)];
       total += shares[size_t(k)] = added ? kShared * start_shares_[size_t(k)] : shares[size_t(k)];
-      if (added && k < experts) stack_covariances[size_t(k * experts + k)] = stack_prior(k);
+      for (int s = 0; s < kStacks && added && k < experts; ++s) stack_covariances[size_t((s * experts + k) * experts + k)] = stack_prior(k);
     }
     for (double& share : shares) share /= total;
     for (int s = 1; s < kStacks; ++s)
@@ -143,7 +145,7 @@ class Aggregate {
   // are no outliers, but a change.
   double bounded(double y) {
     double miss = y - mean_[0], reach = kOutlier * usual_error;
-    bool outlier = noise_rounds >= kOutlierRounds && std::abs(miss) > reach;
+    outlier = noise_rounds >= kOutlierRounds && std::abs(miss) > reach;
     if (noise_rounds < kFirstErrors) {
       first_errors[size_t(noise_rounds)] = std::abs(miss);
       sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);
@@ -151,7 +153,7 @@ class Aggregate {
       std::nth_element(sorted_.begin(), middle, sorted_.end());
       usual_error = *middle;                   // exceeded by one in five
     } else {
-      double square = std::min(miss * miss, reach * reach), before = usual_error * usual_error;
+      double most = kCounted * usual_error, square = std::min(miss * miss, most * most), before = usual_error * usual_error;
       usual_error = std::sqrt(before + (square - before) * std::max(1 / (noise_rounds + 1), 1e-3));
     }
     usual_error = std::max(usual_error, std::sqrt(kLeastNoise));

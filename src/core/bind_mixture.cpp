@@ -69,7 +69,9 @@ static void add_trees(nb::dict& state, const Trees& trees) {
   size_t n = size_t(trees.count()), width = size_t(trees.width), all = size_t(trees.trees());
   float* edges;
   Made<float> copy = make<float>({width, size_t(Trees::kEdges)}, &edges);
-  std::copy(trees.edges.begin(), trees.edges.end(), edges);
+  std::fill_n(edges, width * size_t(Trees::kEdges), Trees::kNoEdge);
+  for (size_t d = 0; d < width; ++d)
+    std::copy_n(trees.edges.data() + d * size_t(trees.most_edges), trees.most_edges, edges + d * size_t(Trees::kEdges));
   state["trees_edges"] = nb::cast(copy);
   int16_t* rows;                               // a model file has no shorter numbers
   Made<int16_t> bins = make<int16_t>({n, width}, &rows);
@@ -109,7 +111,7 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   State rows;
   for (const StoredRows& stored : stored_rows(b.model)) {
     auto shown = [&](int64_t j, std::vector<double>&) { return stored.row(j); };
-    rows.rows<double, double>(stored.name, stored.count, stored.count, b.model.set.width, true, shown, stored.put);
+    rows.rows<double, double>(stored.name, stored.count, stored.count, stored.width, true, shown, stored.put);
   }
   state.update(rows.arrays);
   return state;
@@ -201,6 +203,21 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
   };
 }
 
+// Rows that the trees may keep.
+static void check_tree_rows(const Trees& trees, const std::vector<int32_t>& last, Matrix<int16_t> rows, Vector<float> targets,
+                            Vector<float> weights) {
+  size_t n = rows.shape(0), outputs = size_t(trees.outputs);
+  require(trees.capacity && rows.shape(1) == size_t(trees.width) && targets.shape(0) == n && weights.shape(0) == n,
+          "the state's trees have the wrong shape");
+  require(std::all_of(targets.data(), targets.data() + n,
+                      [&](float y) { return std::isfinite(y) && (outputs == 1 || (y >= 0 && y < float(outputs))); }),
+          "the state's classes are out of range");
+  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0 && std::isfinite(v); }),
+          "the state's weights must not be negative");
+  for (size_t d = 0; d < last.size(); ++d)
+    for (size_t i = 0; i < n; ++i) require(rows(i, d) >= 0 && rows(i, d) <= last[d], "the state's bins are out of range");
+}
+
 // The trees of a state, checked; to be called after the rest of the state was written.
 template <class T>
 static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std::vector<int64_t>& counts, const Layout& all) {
@@ -236,17 +253,21 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
   require(finite(edges.data(), width * size_t(Trees::kEdges)) && finite(targets.data(), n) && finite(weights.data(), n) &&
               finite(scores.data(), n * outputs) && finite(values.data(), grown * size_t(Trees::kLeaves)),
           "the state's trees are not finite");
-  require(std::all_of(weights.data(), weights.data() + n, [](float v) { return v >= 0; }), "the state's weights must not be negative");
-  require(outputs == 1 || std::all_of(targets.data(), targets.data() + n, [&](float y) { return y >= 0 && y < float(outputs); }),
-          "the state's classes are out of range");
-  require(std::all_of(rows.data(), rows.data() + n * width, [](int16_t v) { return v >= 0 && v <= Trees::kEdges; }),
-          "the state's bins are out of range");
+  std::vector<int32_t> last;
+  for (size_t d = 0; d < width; ++d) {
+    const float* edge = edges.data() + d * size_t(Trees::kEdges);
+    last.push_back(Trees::last_bin(edge, Trees::kEdges));
+    require(std::all_of(edge + trees.most_edges, edge + Trees::kEdges, [](float v) { return v == Trees::kNoEdge; }),
+            "the state's trees have too many edges");
+  }
+  check_tree_rows(trees, last, rows, targets, weights);
   for (size_t t = 0; t < grown; ++t)
     require(trees.fit(splits.data() + t * size_t(Trees::kSplits) * 4), "the state's splits are out of range");
   return [=, &trees]() {
     trees.allocate(int64_t(n));
-    std::copy_n(edges.data(), trees.edges.size(), trees.edges.data());
-    trees.count_varying();
+    for (size_t d = 0; d < width; ++d)
+      std::copy_n(edges.data() + d * size_t(Trees::kEdges), trees.most_edges, trees.edges.data() + d * size_t(trees.most_edges));
+    trees.settle();
     std::copy_n(rows.data(), n * width, trees.rows.data());
     std::copy_n(targets.data(), n, trees.targets.data());
     std::copy_n(weights.data(), n, trees.weights.data());
@@ -282,6 +303,8 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
   bool sparse = !x.kept_sparse.empty();
   if (sparse) {
     for (size_t i = 0; i < counts.size(); ++i) *layout(copy).counts[i].value = counts[i];
+    for (Memory& memory : copy.memories) memory.rescale(nullptr, 0, nullptr, nullptr);
+    copy.diagonal.reset();
     State rows(given);
     for (const StoredRows& stored : stored_rows(copy)) {
       auto put = [&](const Rows<double>& given_rows, int64_t j) {
@@ -289,13 +312,21 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
         if (j < stored.count) stored.put(given_rows, j);
       };
       int64_t n = rows.rows<double, double>(
-          stored.name, stored.count, std::max(x.capacity, x.set.budget), x.set.width, true,
+          stored.name, stored.count, std::max({x.capacity, x.set.budget, stored.count}), stored.width, true,
           [&](int64_t j, std::vector<double>&) { return stored.row(j); }, put);
       require(n >= stored.count, "the state has too few " + stored.name);
     }
   }
   if (sparse) {
-    for (int k = 0; k < MemoryKind::count; ++k) x.memories[k].landmarks = std::move(copy.memories[k].landmarks);
+    for (int k = 0; k < MemoryKind::count; ++k) {
+      Memory &memory = x.memories[k], &read = copy.memories[k];
+      memory.landmarks = std::move(read.landmarks);
+      memory.columns = std::move(read.columns);
+      memory.centre = std::move(read.centre);
+      memory.scale = std::move(read.scale);
+      memory.zero = std::move(read.zero);
+    }
+    x.diagonal = std::move(copy.diagonal);
     x.window.points = std::move(copy.window.points);
     x.kept_sparse = std::move(copy.kept_sparse);
   }
@@ -356,16 +387,19 @@ template <class T> static void bind_as(nb::module_& m) {
           nb::kw_only(), "width"_a, "outputs"_a, "regression"_a, "budget"_a, "window"_a, "kept"_a, "local"_a)
       .def(
           "build",
-          [](B& b, const std::string& memory, Vector<double> centre, Vector<double> scale, double varying, const HeldRows<double>& points,
-             double gamma, Matrix<double> whitening) {
+          [](B& b, const std::string& memory, Vector<int32_t> columns, Vector<double> centre, Vector<double> scale, double varying,
+             const HeldRows<double>& points, double gamma, Matrix<double> whitening) {
             auto guard = b.locked();
-            size_t width = size_t(b.model.set.width), n = size_t(points.rows.n);
-            require(centre.shape(0) == width && scale.shape(0) == width && size_t(points.rows.width) == width &&
+            size_t width = size_t(b.model.set.width), n = size_t(points.rows.n), count = columns.shape(0);
+            require(centre.shape(0) == count && scale.shape(0) == count && size_t(points.rows.width) == width &&
                         n <= size_t(b.model.set.budget) && whitening.shape(0) == n && whitening.shape(1) == n,
                     "arrays of the wrong shape");
-            b.model.build(memory_of(memory), centre.data(), scale.data(), varying, points.rows, gamma, whitening.data());
+            std::vector<int32_t> of(columns.data(), columns.data() + count);
+            require(std::all_of(of.begin(), of.end(), [&](int32_t d) { return d >= 0 && size_t(d) < width; }), "columns out of range");
+            b.model.build(memory_of(memory), of.data(), int64_t(count), centre.data(), scale.data(), varying, points.rows, gamma,
+                          whitening.data());
           },
-          "memory"_a, "centre"_a, "scale"_a, "varying"_a, "landmarks"_a, "gamma"_a, "whitening"_a)
+          "memory"_a, "columns"_a, "centre"_a, "scale"_a, "varying"_a, "landmarks"_a, "gamma"_a, "whitening"_a)
       .def(
           "replay",
           [](B& b, const std::string& memory, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights) {
@@ -404,13 +438,15 @@ template <class T> static void bind_as(nb::module_& m) {
           "relevance"_a)
       .def(
           "teach_trees",
-          [](B& b, const HeldRows<double>& rows, Vector<double> targets, Vector<double> weights) {
+          [](B& b, Matrix<int16_t> rows, Vector<float> targets, Vector<float> weights) {
             auto guard = b.locked();
-            require(b.model.trees.capacity && rows.rows.width == b.model.set.width && int64_t(targets.shape(0)) == rows.rows.n &&
-                        int64_t(weights.shape(0)) == rows.rows.n,
-                    "arrays of the wrong shape");
-            require(known_classes(b.model, targets.data(), targets.shape(0)), "class index out of range");
-            b.model.teach_trees(rows.rows, targets.data(), weights.data());
+            Trees& trees = b.model.trees;
+            check_tree_rows(trees, trees.last_bins(), rows, targets, weights);
+            std::vector<Trees::Bin> row(rows.shape(1));
+            for (size_t i = 0; i < rows.shape(0); ++i) {
+              std::copy_n(rows.data() + i * row.size(), row.size(), row.data());
+              trees.learn(row.data(), targets(i), weights(i));
+            }
           },
           "rows"_a, "targets"_a, "sample_weight"_a)
       .def(
@@ -436,6 +472,11 @@ template <class T> static void bind_as(nb::module_& m) {
             return nb::cast(copy);
           },
           "name"_a)
+      .def("see_last",
+           [](B& b) {
+             auto guard = b.locked();
+             b.model.see_last();
+           })
       .def("learn_set",
            [](B& b) {
              auto guard = b.locked();
@@ -477,21 +518,24 @@ template <class T> static void bind_as(nb::module_& m) {
           "other"_a)
       .def(
           "mix_outputs_from",
-          [](B& b, B& other, Matrix<double> mix, Vector<double> kept_targets, Vector<float> local_targets) {
+          [](B& b, B& other, Vector<int64_t> sources, Vector<double> factors, Vector<double> kept_targets, Vector<float> local_targets) {
             auto guard = other.locked();
             Mixture<T>&to = b.model, &from = other.model;
             require(&b != &other && to.set.width == from.set.width && to.capacity == from.capacity && to.set.budget == from.set.budget &&
                         to.window.size == from.window.size && !to.set.regression && !from.set.regression &&
-                        int64_t(mix.shape(0)) == from.set.outputs && int64_t(mix.shape(1)) == to.set.outputs &&
+                        int64_t(sources.shape(0)) == to.set.outputs && int64_t(factors.shape(0)) == to.set.outputs &&
                         int64_t(kept_targets.shape(0)) == to.capacity && int64_t(local_targets.shape(0)) == from.local.count &&
                         (to.local.capacity > 0) == (from.local.capacity > 0),
                     "arrays of the wrong shape");
+            std::vector<int64_t> source(sources.data(), sources.data() + sources.shape(0));
+            require(std::all_of(source.begin(), source.end(), [&](int64_t k) { return k >= 0 && k < from.set.outputs; }),
+                    "output out of range");
             require(known_classes(to, kept_targets.data(), kept_targets.shape(0)), "class index out of range");
             std::vector<double> local(local_targets.data(), local_targets.data() + local_targets.shape(0));
             require(known_classes(to, local.data(), local.size()), "class index out of range");
-            mix_outputs(to, from, mix.data(), kept_targets.data(), local_targets.data());
+            mix_outputs(to, from, source.data(), factors.data(), kept_targets.data(), local_targets.data());
           },
-          "other"_a, "mix"_a, "kept_targets"_a, "local_targets"_a)
+          "other"_a, "sources"_a, "factors"_a, "kept_targets"_a, "local_targets"_a)
       .def("neighbours", &neighbours<T>, "rows"_a, "k"_a)
       .def(
           "score_with_scales",
@@ -549,7 +593,6 @@ template <class T> static void bind_as(nb::module_& m) {
           "held", [](B& b) { return b.model.held; }, [](B& b, bool held) { b.model.held = held; })
       .def(
           "passed_relevance", [](B& b, int64_t age) { return b.model.passed_relevance(age); }, "age"_a)
-      .def_prop_ro("wanted", [](B& b) { return b.model.wanted; })
       .def_prop_ro("ordered", [](B& b) { return b.model.ordered != 0; })
       .def_prop_ro("relevance_due", [](B& b) { return b.model.relevance_due; })
       .def_prop_ro("local", [](B& b) { return b.model.local.capacity; })

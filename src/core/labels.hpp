@@ -7,14 +7,15 @@
 
 namespace KS_MODULE {
 
-// How often a class is followed by itself, and how frequent the others are. In regression: the target before. On streams whose
-// labels come in runs this is worth a lot, on others it is the classes' frequencies.
+// How often a class is followed by itself, and how frequent the others are. On streams whose labels come in runs this is worth a lot,
+// on others it is the classes' frequencies. In regression, where the expert's forecast is the target before as it was learnt: how often
+// targets stay where an outlier was.
 class Labels {
  public:
   static constexpr double kKeep = 0.998;
-  int64_t classes = 1, last = -1;              // last: the class learnt last, -1 if there is none
-  Array<double> repeats, changes, frequency;   // by class; recent rounds count more
-  double last_target = 0;                      // of a regression, as the experts see it
+  int64_t classes = 1, last = -1;              // last: the class learnt last, -1 if there is none; in regression 0 if it was an outlier
+  Array<double> repeats, changes, frequency;   // by class, in regression of outliers; recent rounds count more
+  double last_target = 0;                      // of a regression, as it came, in the experts' units
 
   Labels() = default;
   explicit Labels(int64_t classes_)
@@ -28,6 +29,22 @@ class Labels {
     double staying = last < 0 ? 0 : (repeats[size_t(last)] + 0.5) / (repeats[size_t(last)] + changes[size_t(last)] + 1);
     double others = last < 0 ? total : total - (frequency[size_t(last)] + 0.5);
     for (int64_t c = 0; c < classes; ++c) z[c] = std::log(c == last ? staying : (1 - staying) * (frequency[size_t(c)] + 0.5) / others);
+  }
+
+  // Regression: whether the next target is expected where the last one was, an outlier. That is so if outliers have stayed at least
+  // twice more than they came back, or if the row is outlying too and they have not come back more.
+  bool stays(bool outlying) const { return last == 0 && repeats[0] + (outlying ? 2 : 0) > changes[0] + 1; }
+
+  // A target y after an outlier: nearer to that than to the forecast, or not.
+  void follow(double y, double forecast) {
+    if (last < 0) return;
+    repeats[0] *= kKeep;
+    changes[0] *= kKeep;
+    (std::abs(y - last_target) < std::abs(y - forecast) ? repeats : changes)[0] += 1;
+  }
+  void came(double y, bool outlier) {
+    last_target = y;
+    last = outlier ? 0 : -1;
   }
 
   void learn(int64_t y, double weight) {

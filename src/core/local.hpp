@@ -13,6 +13,10 @@
 // the residual r that the aggregation's forecast left at row i when that was learnt. Where labels are noisy a mean over more rows is
 // better: the smoother, over the kAround nearest rows, weighs them by the same kernel, as long as their median distance; kNothing is
 // the weight of the forecast 0.
+//
+// Where classes move, rows that are near but old tell what was. A second smoother takes the kLatestNear nearest of the last kLatest rows. Its
+// kernel is short, kLatestLength times their median distance, so that a row much nearer than the others decides; a row also counts less with its
+// age, and nothing at all when it leaves. kLatestNothing is of the order of the kernel at the median: where no row stands out it says little.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -26,16 +30,28 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace KS_MODULE {
 
-// Memory that begins with a cache line: a row of 64 steps is two lines then, and not three.
+// Memory that begins with a cache line: a row of 64 steps is two lines then, and not three. Much of it begins with a large page, and
+// asks for such: rows far apart are looked at, and a processor knows where only so many pages are.
+constexpr size_t kLargePage = size_t(1) << 21;
 template <class T> struct LineAllocator {
   using value_type = T;
   LineAllocator() = default;
   template <class U> LineAllocator(const LineAllocator<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+  static std::align_val_t alignment(size_t n) { return std::align_val_t(n * sizeof(T) < 2 * kLargePage ? 64 : kLargePage); }
+  T* allocate(size_t n) {
+    void* p = ::operator new(n * sizeof(T), alignment(n));
+#if defined(MADV_HUGEPAGE)
+    if (size_t(alignment(n)) == kLargePage) madvise(p, n * sizeof(T) / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+    return static_cast<T*>(p);
+  }
+  void deallocate(T* p, size_t n) { ::operator delete(p, alignment(n)); }
   bool operator==(const LineAllocator&) const { return true; }
   bool operator!=(const LineAllocator&) const { return false; }
 };
@@ -46,7 +62,10 @@ class Local {
   using Steps = std::vector<Step, LineAllocator<Step>>;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
   static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 256;
+  static constexpr int64_t kLatest = 512, kLatestNear = 8;
+  static constexpr double kLatestLength = 0.2, kLatestNothing = 0.03;
   static constexpr int64_t kExact = 112;  // so many squares of differences below 8 kSteps fit 32 bits
+  static constexpr int64_t kCells = 16;  // ranked at first: usually enough to have kMeasured rows
   static constexpr int64_t kAhead = 24;  // rows fetched ahead
   static constexpr int64_t kFirstRows = 256;  // allocated at first; then twice as many again and again
   static constexpr int64_t kCellsPerSplit = 4;  // cells at most, per kSplit rows allocated
@@ -67,6 +86,7 @@ class Local {
   };
   std::vector<Near> near;  // the neighbours of the query, by slot, the nearest first
   std::vector<Near> around;  // and more of them: the rows that the smoother takes
+  std::vector<Near> latest;  // the nearest of the last rows
 
   Local() = default;
   Local(int64_t width_, int64_t outputs_, int64_t capacity_)
@@ -108,6 +128,7 @@ class Local {
     std::fill(first_cell_.begin(), first_cell_.end(), -1);
     near.clear();
     around.clear();
+    latest.clear();
   }
 
   // Looks for the neighbours of scaled row r.
@@ -140,8 +161,9 @@ class Local {
     int32_t cell = home_;
     if (cell < 0 || landmark_of[size_t(cell)] < 0) {  // not looked at, or its last row left to make place
       queue_.clear();
-      measure_cells(order_[0].which);
-      cell = queue_.empty() ? open(order_[0].which) : nearest_cell();
+      add_cells(order_[0].which);
+      cell = measure_cells(queue_.size());
+      if (cell < 0) cell = open(order_[0].which);
     }
     if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
     enter(cell, slot);
@@ -187,15 +209,28 @@ class Local {
     substitute(a_);
   }
 
-  // The coefficients of the smoother.
+  // The coefficients of the smoothers.
   void smooth() {
-    int64_t n = int64_t(around.size());
-    for (int64_t i = 0; i < kAround; ++i) b_[i] = i < n ? double(around[size_t(i)].square) : 0;
-    roots(b_, 0, kAround);
-    double median = b_[n / 2] > 0 ? b_[n / 2] : b_[n - 1] > 0 ? b_[n - 1] : 1, total = kNothing;
-    matern(b_, 0, kAround, std::sqrt(3.0) / median, b_);
-    for (int64_t i = 0; i < n; ++i) total += b_[i] *= weight(around[size_t(i)]);
-    for (int64_t i = 0; i < n; ++i) b_[i] /= total;
+    smooth(around, kAround, 1, kNothing, [](int32_t) { return 1.0; }, b_);
+  }
+  void smooth_latest() {
+    smooth(latest, kLatestNear, kLatestLength, kLatestNothing, [&](int32_t slot) { return 1 - double(age(slot)) / double(kLatest); }, c_);
+  }
+
+  // Looks for the nearest of the last rows; of rows equally far the younger one comes first.
+  void look_back() {
+    size_t n = size_t(std::min(count, kLatest));
+    gather(n);
+    for (size_t i = 0; i < n; ++i) at_[i] = rows.data() + (next - 1 - int64_t(i)) % capacity * stride;
+    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
+    latest.clear();
+    for (size_t i = 0; i < n; ++i) {
+      bool full = int64_t(latest.size()) == kLatestNear;
+      if (full && squares_[i] >= latest.back().square) continue;
+      if (full) latest.pop_back();
+      auto at = std::upper_bound(latest.begin(), latest.end(), squares_[i], [](int64_t s, const Near& row) { return s < row.square; });
+      latest.insert(at, {squares_[i], int32_t((next - 1 - int64_t(i)) % capacity)});
+    }
   }
 
   // f: one value per output; of targets -1 and +1 in classification. g: of residuals.
@@ -217,6 +252,7 @@ class Local {
   }
   const double* coefficients() const { return a_; }
   const double* smooth_coefficients() const { return b_; }
+  const double* latest_coefficients() const { return c_; }
 
   // The variance of the forecast of the targets, those of the kernel machine having a variance of 1 far from all rows.
   double variance() const {
@@ -368,7 +404,8 @@ class Local {
   void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
     int64_t i = 0;
 #if defined(__AVX2__)
-    for (; i + 4 <= n; i += 4) {  // four at a time: one sum over the lanes for all
+    for (; i < n && n >= 4; i += 4) {  // four at a time: one sum over the lanes for all; the last four may be there twice
+      i = std::min(i, n - 4);
       for (int64_t r = i + kAhead; r < std::min(i + kAhead + 4, n); ++r)
         for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
       __m256i total = _mm256_setzero_si256();
@@ -410,82 +447,119 @@ class Local {
     squares_.resize(n);
   }
 
-  // The landmarks nearest to the query, the first `ranked_` ones in order.
+  // The landmarks nearest to the query, in order: at least kProbed of them.
   void rank() {
     size_t n = first_cell_.size();
     gather(n);
-    order_.resize(n);
     for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
     measure(query_.data(), at_.data(), int64_t(n), squares_.data());
-    for (size_t j = 0; j < n; ++j) order_[j] = {squares_[j], int32_t(j)};
-    ranked_ = std::min<int64_t>(kProbed, int64_t(n));
-    std::partial_sort(order_.begin(), order_.begin() + ranked_, order_.end());
+    landmark_squares_.assign(squares_.begin(), squares_.end());
+    rank(kProbed);
     home_ = -1;
   }
-  void rank_more() {
-    std::sort(order_.begin() + ranked_, order_.end());
-    ranked_ = int64_t(order_.size());
+  void rank(int64_t wanted) {
+    least(landmark_squares_, wanted, order_, [](int32_t j) { return j; });
   }
 
-  // Adds the cells under a landmark to the queue.
-  void measure_cells(int32_t landmark) {
-    size_t from = queue_.size();
-    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back({0, c});
-    size_t n = queue_.size() - from;
-    gather(n);
-    for (size_t i = 0; i < n; ++i) at_[i] = mean(queue_[from + i].which);
-    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
-    for (size_t i = 0; i < n; ++i) queue_[from + i].square = squares_[i];
+  // At least the `wanted` nearest, in order, by their number in `squares`; of those equally far the one with the least tie(number)
+  // first. Few branches depend on the squares, because a processor cannot guess them.
+  template <class F> void least(const std::vector<int64_t>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
+    constexpr int64_t kRanked = 128, kPlaces = 256;
+    const int64_t* square = squares.data();
+    int64_t n = int64_t(squares.size()), most = std::min(wanted + wanted / 4, kRanked), found = n;
+    int64_t low = -1, bound = std::numeric_limits<int64_t>::max();
+    auto count = [&](int64_t at_most) {
+      int64_t total = 0;
+      for (int64_t i = 0; i < n; ++i) total += square[i] <= at_most;
+      return total;
+    };
+    if (n > std::max(most, wanted)) {  // a bound that few are below
+      bound = *std::max_element(square, square + wanted);
+      for (found = count(bound); found > most && bound - low > 1;) {
+        int64_t middle = low + (bound - low) / 2, fewer = count(middle);
+        (fewer < wanted ? low : bound) = middle;
+        if (fewer >= wanted) found = fewer;
+      }
+    }
+    chosen_.resize(size_t(n) + 1);
+    for (int64_t i = 0, k = 0; i < n; ++i) {
+      chosen_[size_t(k)] = int32_t(i);
+      k += square[i] <= bound;
+    }
+    to.resize(size_t(found));
+    auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : tie(a.which) < tie(b.which); };
+    if (found > kRanked) {  // many of them, or many equally far
+      for (size_t k = 0; k < to.size(); ++k) to[k] = {square[chosen_[k]], chosen_[k]};
+      if (found > wanted) {
+        std::nth_element(to.begin(), to.begin() + wanted, to.end(), closer);
+        to.resize(size_t(wanted));
+      }
+      std::sort(to.begin(), to.end(), closer);
+      return;
+    }
+    int64_t key[kRanked];  // the place of each is how many are before it
+    for (int64_t k = 0; k < found; ++k) key[k] = square[chosen_[size_t(k)]] * kPlaces + k;
+    for (int64_t k = 0; k < found; ++k) {
+      int64_t place = 0;
+      for (int64_t l = 0; l < found; ++l) place += key[l] < key[k];
+      to[size_t(place)] = {square[chosen_[size_t(k)]], chosen_[size_t(k)]};
+    }
+    for (size_t k = 1; k < to.size(); ++k) {
+      size_t from = k - 1;
+      if (to[k].square != to[from].square) continue;
+      while (k < to.size() && to[k].square == to[from].square) ++k;
+      std::sort(to.begin() + int64_t(from), to.begin() + int64_t(k), closer);
+    }
+  }
+
+  void add_cells(int32_t landmark) {
+    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back(c);
+  }
+  // The distances of the cells in the queue; the nearest of the first n, -1 if there is none.
+  int32_t measure_cells(size_t n) {
+    gather(queue_.size());
+    for (size_t i = 0; i < queue_.size(); ++i) at_[i] = mean(queue_[i]);
+    measure(query_.data(), at_.data(), int64_t(queue_.size()), squares_.data());
+    Near best{std::numeric_limits<int64_t>::max(), -1};
+    for (size_t i = 0; i < n; ++i) best = std::min(best, Near{squares_[i], queue_[i]});
+    return best.which;
   }
 
   void find() {
     queue_.clear();
     int64_t reached = 0;
-    for (size_t j = 0; j < order_.size() && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
-      if (int64_t(j) == ranked_) rank_more();
+    size_t first = 0, n = first_cell_.size();  // first: cells under the nearest landmark
+    for (size_t j = 0; j < n && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
+      if (j == order_.size()) rank(4 * int64_t(j));
       size_t from = queue_.size();
-      measure_cells(order_[j].which);
-      for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i].which)];
-      if (!j) home_ = nearest_cell();
+      add_cells(order_[j].which);
+      for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i])];
+      if (!j) first = queue_.size();
     }
-    auto farther = [](const Near& a, const Near& b) { return b < a; };
-    std::make_heap(queue_.begin(), queue_.end(), farther);
+    home_ = measure_cells(first);
     slots_.clear();
-    for (auto end = queue_.end(); end != queue_.begin() && int64_t(slots_.size()) < kMeasured;) {
-      std::pop_heap(queue_.begin(), end, farther);
-      int32_t cell = (--end)->which;
+    auto take = [&](int32_t cell) {
       const int32_t* member = members_.data() + cell * (kSplit + 1);
       slots_.insert(slots_.end(), member, member + size_[size_t(cell)]);
+    };
+    if (reached <= kMeasured) {
+      for (int32_t cell : queue_) take(cell);
+    } else {
+      auto number = [&](int32_t i) { return queue_[size_t(i)]; };
+      int64_t all = int64_t(queue_.size()), wanted = std::min(kCells, all);
+      for (int64_t i = 0; int64_t(slots_.size()) < kMeasured; ++i) {
+        if (!i || i == int64_t(nearest_.size())) least(squares_, i ? wanted = std::min(4 * wanted, all) : wanted, nearest_, number);
+        take(queue_[size_t(nearest_[size_t(i)].which)]);
+      }
     }
     gather(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
     measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
-    select();
+    least(squares_, kAround, around, [&](int32_t i) { return age(slots_[size_t(i)]); });  // of rows equally far the younger one first
+    around.resize(std::min(around.size(), size_t(kAround)));
+    for (Near& row : around) row.which = slots_[size_t(row.which)];
     near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
   }
-
-  // The kAround nearest of the rows measured, in order; of rows equally far the younger one first. The nearest cells came first, so
-  // most of the later rows are farther than those had by then.
-  void select() {
-    auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : age(a.which) < age(b.which); };
-    auto cut = [&] {
-      std::nth_element(around.begin(), around.begin() + kAround - 1, around.end(), closer);
-      around.resize(size_t(kAround));
-    };
-    int64_t bound = std::numeric_limits<int64_t>::max();
-    around.clear();
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      if (squares_[i] > bound) continue;
-      around.push_back({squares_[i], slots_[i]});
-      if (around.size() < size_t(2 * kAround)) continue;
-      cut();
-      bound = around.back().square;
-    }
-    if (around.size() > size_t(kAround)) cut();
-    std::sort(around.begin(), around.end(), closer);
-  }
-
-  int32_t nearest_cell() const { return queue_.empty() ? -1 : std::min_element(queue_.begin(), queue_.end())->which; }
 
   // A new cell under a landmark, -1 if there is no free one.
   int32_t open(int32_t landmark) {
@@ -571,6 +645,17 @@ class Local {
     return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
+  // The mean over rows, at most `most` of them (whole lines), by a kernel of `length` times their median distance, and by age.
+  template <class F> void smooth(const std::vector<Near>& of, int64_t most, double length, double nothing, F by_age, double* b) const {
+    int64_t n = int64_t(of.size());
+    for (int64_t i = 0; i < most; ++i) b[i] = i < n ? double(of[size_t(i)].square) : 0;
+    roots(b, 0, most);
+    double median = b[n / 2] > 0 ? b[n / 2] : b[n - 1] > 0 ? b[n - 1] : 1, total = nothing;
+    matern(b, 0, most, std::sqrt(3.0) / (length * median), b);
+    for (int64_t i = 0; i < n; ++i) total += b[i] *= weight(of[size_t(i)]) * by_age(of[size_t(i)].which);
+    for (int64_t i = 0; i < n; ++i) b[i] /= total;
+  }
+
   // The roots of entries `first` to n, in place; of whole lines.
   static void roots(double* x, int64_t first, int64_t n) {
     for (int64_t l = first / kLine<double> * kLine<double>; l < n; ++l) x[l] = std::sqrt(x[l]);
@@ -590,14 +675,24 @@ class Local {
 
   // K = U^T U, U in place of the upper triangle of K; whole lines, so what is below the diagonal has no meaning.
   void factor() {
-    for (int64_t j = 0; j < n_; ++j) {
-      double* u = K_ + j * kNeighbours;
-      int64_t at = j / kLine<double> * kLine<double>;
-      scale(1 / std::sqrt(std::max(u[j], 1e-12)), u + at, size_t((kNeighbours - at) / kLine<double>));
-      for (int64_t i = j + 1; i < n_; ++i) {
-        at = i / kLine<double> * kLine<double>;
-        axpy(-u[i], u + at, K_ + i * kNeighbours + at, size_t((kNeighbours - at) / kLine<double>));
+    factor_lines<0>();
+    factor_lines<1>();
+    factor_lines<2>();
+  }
+  // The rows of U whose diagonal is in line `first`; each is kept in registers while the rows above are taken away.
+  template <int first> void factor_lines() {
+    constexpr int L = kLine<double>, N = kNeighbours / L - first;
+    for (int64_t i = first * L; i < std::min<int64_t>((first + 1) * L, n_); ++i) {
+      double* row = K_ + i * kNeighbours + first * L;
+      Line<double> to[N];
+      for (int l = 0; l < N; ++l) to[l] = Line<double>::at(row + l * L);
+      for (int64_t j = 0; j < i; ++j) {
+        const double* u = K_ + j * kNeighbours;
+        Line<double> times = Line<double>::of(-u[i]);
+        for (int l = 0; l < N; ++l) to[l].add_product(times, Line<double>::at(u + (first + l) * L));
       }
+      for (int l = 0; l < N; ++l) to[l].to(row + l * L);
+      scale(1 / std::sqrt(std::max(row[i - first * L], 1e-12)), row, size_t(N));
     }
   }
   void substitute(double* x) const {
@@ -622,13 +717,14 @@ class Local {
   std::vector<int32_t> first_cell_;  // of each landmark
   std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
   Steps landmarks_, query_, packed_;
-  std::vector<Near> order_, queue_;
-  int64_t n_ = 0, allocated_ = 0, ranked_ = 0;  // ranked: how many of order_ are in order
+  std::vector<Near> order_, nearest_;  // landmarks, cells
+  std::vector<int32_t> queue_;  // cells to be looked at
+  int64_t n_ = 0, allocated_ = 0;
   int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
   std::vector<const Step*> at_;
-  std::vector<int64_t> squares_;
-  std::vector<int32_t> slots_;
-  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, k_[kNeighbours] = {};
+  std::vector<int64_t> squares_, landmark_squares_;
+  std::vector<int32_t> slots_, chosen_;
+  alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, c_[kLatestNear] = {}, k_[kNeighbours] = {};
 };
 
 }  // namespace KS_MODULE

@@ -32,10 +32,12 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
-  static constexpr double kLocalShare = 0.3;
+  static constexpr double kLocalShare[2] = {0.1, 0.3};  // of an even share: local experts at the start, of classes and in regression
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
+  static constexpr double kWild = 30, kWildest = 300;  // see `tame`
+  static constexpr int64_t kFewTargets = 4, kTargets = 8;
   // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
   // squares of distances, stay finite.
   static constexpr double kLargest = 1e200, kFarthest = 1e100;
@@ -68,7 +70,8 @@ template <class T> class Mixture {
   bool relevance_due = false;                  // the features' relevances are to be estimated again
   std::vector<double> scales;                  // regression: of the rows of the last run, see `scale_of_forecast`
   bool held = false;                           // no memory is rebuilt, so that models of the same memories can be merged
-  bool wanted = false;                         // a memory would have been due, were it not held
+  bool trees_wait = false;                     // a model from before there were trees: they take no part until they begin
+  bool tamed = false;                          // a wild target was just moved: see `tame`
 
   Mixture(Settings s, int64_t window_size, int64_t capacity_, int64_t local_rows)
       : set(std::move(s)),
@@ -78,8 +81,9 @@ template <class T> class Mixture {
         trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
         labels(classes()),
         aggregate(Expert::count, Expert::window, classes(), set.regression),
-        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours, kLocalShare),
-        local(set.width, set.outputs, wide ? 0 : local_rows) {
+        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours,
+                        kLocalShare[set.regression]),
+        local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows) {
     extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
     m = slots() + extra;
     capacity = capacity_;
@@ -142,6 +146,7 @@ template <class T> class Mixture {
   }
   // After `ordered` was read: the candidates that take part.
   void settle_candidates() {
+    trees_wait = trees.capacity && aggregate.shares[Expert::trees] == 0;
     aggregate.include(included());
     local_aggregate.include(included_locally());
   }
@@ -210,8 +215,10 @@ template <class T> class Mixture {
           target_centre = targets[i];
           y = 0;
         }
+        if (set.regression && ordered) labels.follow(y, within_);
         double learnt_y = set.regression ? aggregate.bounded(y) : y;
         keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
+        if (set.regression && ordered) labels.came(y, aggregate.outlier);
         y = learnt_y;
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
@@ -230,14 +237,16 @@ template <class T> class Mixture {
   }
 
   // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
-  // targets, whose scale was not known, is forgotten; later its noise is taken over in the new units.
+  // targets, or of a wild one that was tamed, is forgotten: their scale was not known. Later its noise is taken over in the new units.
   void standardise(double centre, double spread) {
+    bool unknown = lasting_age <= 2 || tamed;
     for (Aggregate* a : {&aggregate, &local_aggregate})
-      if (lasting_age <= 2)
+      if (unknown)
         a->restart();
       else
         a->rescale(target_spread / spread);
-    if (lasting_age <= 2) kept_residuals.clear();
+    if (unknown) kept_residuals.clear();
+    tamed = false;
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
     target_centre = centre;
     target_spread = spread;
@@ -249,17 +258,16 @@ template <class T> class Mixture {
       if (newton.pending) newton.flush();
   }
 
-  // Empties the experts of a memory and gives it another scaling, landmarks (already scaled) and bandwidth.
-  void build(MemoryKind::Name which, const double* centre, const double* scale, double varying, const Rows<double>& points, double gamma,
-             const double* whitening) {
+  // Empties the experts of a memory and gives it another scaling (of some columns, rising; all others were 0), landmarks (already scaled) and bandwidth.
+  void build(MemoryKind::Name which, const int32_t* columns, int64_t count, const double* centre, const double* scale, double varying,
+             const Rows<double>& points, double gamma, const double* whitening) {
     Memory& memory = memories[which];
     int64_t n = points.n;
-    std::copy_n(centre, set.width, memory.centre.data());
-    std::copy_n(scale, set.width, memory.scale.data());
-    memory.settle();
+    memory.rescale(columns, count, centre, scale);
     memory.landmarks.kernel.gamma = gamma;
     memory.landmarks.count = 0;
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
+    memory.settle();
     for (int64_t i = 0; i < set.budget; ++i)
       for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
     flush();
@@ -309,7 +317,7 @@ template <class T> class Mixture {
       const float* z = tree_row(memories[MemoryKind::lasting].scaled(rows, i, 1), 0);
       all.insert(all.end(), z, z + set.width);
     }
-    trees.begin(all, rows.n);
+    begin_trees(all, rows.n);
     for (int64_t i = 0; i < rows.n; ++i) {
       trees.look(all.data() + i * set.width);
       trees.put(standard(targets[i]), relative(weights[i]));
@@ -327,20 +335,27 @@ template <class T> class Mixture {
       const float* z = tree_row(memories[MemoryKind::lasting].scaled(kept_row(i % capacity), 0, 1), 0);
       all.insert(all.end(), z, z + set.width);
     }
-    trees.begin(all, learnt - first);
+    begin_trees(all, learnt - first);
     for (int64_t i = first; i < learnt; ++i) {
       trees.look(all.data() + (i - first) * set.width);
       trees.put(kept_targets[size_t(i % capacity)], relative(kept_weights[size_t(i % capacity)]));
     }
   }
 
-  // Rows that models learnt which were merged into this one.
-  void teach_trees(const Rows<double>& rows, const double* targets, const double* weights) {
-    for (int64_t i = 0; i < rows.n; ++i) {
-      trees.look(tree_row(memories[MemoryKind::lasting].scaled(rows, i, 1), 0));
-      trees.put(standard(targets[i]), relative(weights[i]));
-      trees.pay(1);
+  // After a merge: what looks at the last rows sees the last ones kept.
+  void see_last() {
+    if (!ordered || !learnt) return;
+    window.reset(window.points.kernel.gamma);
+    for (int64_t i = learnt - std::min({learnt, capacity, window.size}); i < learnt; ++i) {
+      Rows<double> z = memories[MemoryKind::recent].scaled(kept_row(i % capacity), 0, 1);
+      window.score(z, 0, raw_.data());         // `learn` needs what it leaves behind
+      window.learn(z, 0, standard(kept_targets[size_t(i % capacity)]), relative(kept_weights[size_t(i % capacity)]));
     }
+    double last = kept_targets[size_t((learnt - 1) % capacity)];
+    if (set.regression)
+      labels.last_target = standard(last);
+    else
+      labels.last = set.outputs == 1 ? last > 0 : int64_t(last);
   }
 
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
@@ -416,14 +431,14 @@ template <class T> class Mixture {
   std::vector<bool> included() const {
     std::vector<bool> all(size_t(aggregate.candidates()), true);
     all[Expert::window] = window.size > 0;
-    all[Expert::trees] = trees.capacity > 0;
+    all[Expert::trees] = trees.capacity > 0 && !trees_wait;
     for (int k = 0; k < aggregate.candidates(); ++k)
       if (!ordered && (k < Expert::count ? !experts().has(k) : k > Expert::count)) all[size_t(k)] = false;
     return all;
   }
   std::vector<bool> included_locally() const {
     std::vector<bool> all(size_t(local_aggregate.candidates()), true);
-    if (!ordered) all.back() = false;
+    if (!ordered) all[LocalExpert::latest] = all.back() = false;
     return all;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
@@ -432,14 +447,28 @@ template <class T> class Mixture {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }
 
+  // Both memories are the same until one of them begins again: then the features are made once.
+  bool twins() {
+    Memory &lasting = memories[MemoryKind::lasting], &recent = memories[MemoryKind::recent];
+    if (lasting.changed || recent.changed) twins_ = lasting.same_as(recent);
+    lasting.changed = recent.changed = false;
+    return twins_;
+  }
+
   // The rows as some memories scale them, and the features that the experts see; of wide rows always as the lasting one scales.
   template <class U> void measure(const Rows<U>& rows, int64_t i, int64_t n, MemorySet which) {
     for (int k = 0; k < MemoryKind::count; ++k) {
       Memory& memory = memories[k];
       Rows<double>& z = scaled_[k];
-      if (which.has(k) || (wide && k == MemoryKind::lasting)) z = memory.scaled(rows, i, n);
+      bool copied = k == MemoryKind::recent && which.has(k) && which.has(MemoryKind::lasting) && twins();
+      if (!copied && (which.has(k) || (wide && k == MemoryKind::lasting))) z = memory.scaled(rows, i, n);
       if (!which.has(k)) continue;
       double* out = features_[k].data();
+      if (copied) {
+        z = scaled_[MemoryKind::lasting];
+        std::copy_n(features_[MemoryKind::lasting].data(), n * m, out);
+        continue;
+      }
       memory.features(z, out + extra, m);
       for (int64_t r = 0; r < n; ++r) {
         double* x = out + r * m;
@@ -474,6 +503,14 @@ template <class T> class Mixture {
       std::copy_n(trees.look(tree_row(scaled_[MemoryKind::lasting], r)), set.outputs, f + Expert::trees * set.outputs);
   }
 
+  // The trees begin again, with edges from n rows as they see them.
+  void begin_trees(const std::vector<float>& rows, int64_t n) {
+    trees.begin(rows, n);
+    if (!trees_wait) return;
+    trees_wait = false;
+    aggregate.admit(included());
+  }
+
   // A row as the trees see it: scaled row r, moved back.
   const float* tree_row(const Rows<double>& z, int64_t r) {
     const auto& zero = memories[MemoryKind::lasting].zero;
@@ -496,13 +533,15 @@ template <class T> class Mixture {
         z_[size_t(e * C + c)] = f;
       }
     if (set.regression)
-      z_[Expert::labels] = labels.last_target;
+      z_[Expert::labels] = learnt ? standard(kept_targets[size_t((learnt - 1) % capacity)]) : 0;
     else
       labels.score(z_.data() + Expert::labels * C);
     const double* p = aggregate.forecast(z_.data());
     if (local.capacity) p = forecast_local(r, p);
+    within_ = p[0];
     if (set.regression)
-      out[0] = p[0] * target_spread + target_centre;
+      out[0] = (ordered && (labels.stays(false) || (labels.stays(true) && outlying(r))) ? labels.last_target : within_) * target_spread +
+               target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
@@ -529,11 +568,17 @@ template <class T> class Mixture {
     int64_t C = classes();
     for (int64_t c = 0; c < C; ++c) z[c] = set.regression ? p[c] : std::log(std::max(p[c], kLeastProbability));
     double *f = local_raw_.data(), *g = f + set.outputs;
-    auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {
-      double *score = z + of_targets * C, *corrected = z + of_residuals * C;
+    auto see_targets = [&](LocalExpert::Name which) {
       for (int64_t c = 0; c < C; ++c) {
-        double s = set.outputs == C ? f[c] : c ? f[0] : 0, missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
-        score[c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+        double s = set.outputs == C ? f[c] : c ? f[0] : 0;
+        z[which * C + c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+      }
+    };
+    auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {
+      double* corrected = z + of_residuals * C;
+      see_targets(of_targets);
+      for (int64_t c = 0; c < C; ++c) {
+        double missing = set.outputs == C ? g[c] : c ? g[0] : -g[0];
         corrected[c] = set.regression ? p[c] + missing : std::log(std::max(p[c] + missing / 2, kLeastCorrected));
       }
     };
@@ -541,6 +586,14 @@ template <class T> class Mixture {
     see(LocalExpert::neighbours, LocalExpert::corrected);
     local.forecast(local.around, local.smooth_coefficients(), f, g);
     see(LocalExpert::smoothed, LocalExpert::smoothed_corrected);
+    if (ordered) {
+      local.look_back();
+      local.smooth_latest();
+      local.forecast(local.latest, local.latest_coefficients(), f, g);
+      see_targets(LocalExpert::latest);
+    } else {
+      std::fill_n(z + LocalExpert::latest * C, C, 0.0);
+    }
     return local_aggregate.forecast(z);
   }
 
@@ -572,7 +625,7 @@ template <class T> class Mixture {
       diagonal.learn(memories[MemoryKind::lasting], scaled_[MemoryKind::lasting], r, slopes_.data());
     }
     if (experts.has(Expert::window) && window.size) window.learn(scaled_[MemoryKind::recent], r, y, weight);
-    if (experts.has(Expert::trees) && trees.capacity && !held) {
+    if (experts.has(Expert::trees) && trees.capacity) {
       trees.put(y, weight);
       trees.pay(1);
     }
@@ -609,12 +662,46 @@ template <class T> class Mixture {
     double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
     if (!ordered) return;
-    if (set.regression)
-      labels.last_target = y;
-    else
-      labels.learn(int64_t(label), weight);
+    if (!set.regression) labels.learn(int64_t(label), weight);
     cusum = std::max(0.0, cusum + behind - kCusumSlack);
     cusum_age = cusum > 0 ? cusum_age + 1 : 0;
+  }
+
+  // Whether a feature of the row is more than twice as far from its centre as in any row kept; of few rows that says nothing.
+  bool outlying(int64_t r) {
+    if (learnt < Aggregate::kFirstErrors || !kept_sparse.empty()) return false;
+    const Memory& memory = memories[MemoryKind::lasting];
+    const float* z = tree_row(scaled_[MemoryKind::lasting], r);
+    for (int64_t d = 0; d < set.width; ++d) {
+      double farthest = 0;
+      for (int64_t i = 0; i < std::min(learnt, capacity); ++i)
+        farthest = std::max(farthest, std::abs(kept_rows[size_t(i * set.width + d)] - memory.centre[size_t(d)]));
+      if (farthest > 0 && std::abs(double(z[d])) > std::abs(soft_clip(2 * farthest * memory.scale[size_t(d)]))) return true;
+    }
+    return false;
+  }
+
+  // Among the first rows, when the usual error is hardly known: a target kept that is kWild times as far from the median as four in
+  // five are (kWildest times while there are fewer than kTargets) says nothing about the others. It is moved to the distance of those
+  // four, and all begins again with the rows kept.
+  void tame() {
+    size_t n = size_t(learnt);
+    if (learnt < kFewTargets || learnt > capacity || learnt != lasting_age || aggregate.noise_rounds >= Aggregate::kFirstErrors) return;
+    std::vector<double> sorted(kept_targets.data(), kept_targets.data() + n);
+    std::nth_element(sorted.begin(), sorted.begin() + int64_t(n / 2), sorted.end());
+    double median = sorted[n / 2];
+    for (double& y : sorted) y = std::abs(y - median);
+    std::sort(sorted.begin(), sorted.end());
+    double usual = sorted[(n - 1) * 4 / 5], reach = (learnt < kTargets ? kWildest : kWild) * usual;
+    int64_t far = sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), reach);
+    if (!(usual > 0) || !far || far > std::max<int64_t>(2, learnt / 25)) return;
+    for (size_t i = 0; i < n; ++i) {
+      double away = kept_targets[i] - median;
+      if (std::abs(away) > reach) kept_targets[i] = median + std::copysign(usual, away);
+    }
+    tamed = true;
+    due.add(used());
+    for (Reason& reason : reasons) reason = {Reason::first_rows, double(lasting_age), lasting_age};
   }
 
   // Whether a memory is due: the lasting one at certain ages, or because it loses against the recent one for good, and then it
@@ -631,10 +718,10 @@ template <class T> class Mixture {
       due.add({MemoryKind::lasting});
       reasons[MemoryKind::lasting] = {Reason::beaten, cusum, cusum_age};
     }
+    if (set.regression && !held) tame();
     relevance_due |= local.capacity && passed_relevance(lasting_age - 1);
     if (ordered) check_coverage(r);
     if (!held) return;
-    wanted |= !due.empty();
     due = {};
     relevance_due = false;
   }
@@ -654,8 +741,10 @@ template <class T> class Mixture {
 
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
   Rows<double> scaled_[MemoryKind::count];
+  bool twins_ = false;
   std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
   std::vector<float> residual_, tree_row_;
+  double within_ = 0;                          // regression: the forecast of the row at hand, unless an outlier stays
   const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
 };
 

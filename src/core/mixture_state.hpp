@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -126,8 +127,10 @@ template <class T> Layout layout(Mixture<T>& x) {
   for (int k = 0; k < MemoryKind::count; ++k) {
     Memory& memory = x.memories[k];
     std::string name = kMemories[k];
-    vector(name + "_centre", memory.centre, width);
-    vector(name + "_scale", memory.scale, width);
+    if (!memory.columns.sparse()) {
+      vector(name + "_centre", memory.centre, width);
+      vector(name + "_scale", memory.scale, width);
+    }
     if (!memory.landmarks.sparse) panel(name + "_landmarks", memory.landmarks.panel, {budget}, {width});
     panel(name + "_whitening", memory.whitening, {budget}, {budget});
     all.numbers.push_back({name + "_gamma", &memory.landmarks.kernel.gamma, positive, most});
@@ -161,8 +164,8 @@ template <class T> Layout layout(Mixture<T>& x) {
   }
   all.counts.push_back({"pending", &x.newtons[Expert::lasting].pending, 0, kBlock - 1});
   all.numbers.push_back({"recent_decay", &x.newtons[Expert::recent].decay, positive, 1});
-  if (x.wide) {
-    matrix("linear_weights", x.diagonal.weights.data(), {1 + width}, {outputs, int64_t(1 + width)}, StateArray::scores);
+  if (x.wide && !x.diagonal.columns.sparse()) {
+    matrix("linear_weights", x.diagonal.weights.data(), {1 + width, int64_t(outputs)}, {outputs});
     vector("linear_squares", x.diagonal.squares, 1 + width);
   }
 
@@ -217,10 +220,11 @@ template <class T> Layout layout(Mixture<T>& x) {
   return all;
 }
 
-// The stored rows of wide models are not among the arrays. How many each of the three stores has, its row j, and how it is put back.
+// What wide models store by column is not among the arrays: points, rows kept, scalings and the linear expert, as rows. How many each
+// has, how wide they are, its row j, and how it is put back.
 struct StoredRows {
   std::string name;
-  int64_t count;
+  int64_t count, width;
   std::function<Rows<double>(int64_t)> row;
   std::function<void(const Rows<double>&, int64_t)> put;
 };
@@ -229,14 +233,58 @@ template <class T> std::vector<StoredRows> stored_rows(Mixture<T>& x) {
   std::vector<StoredRows> all;
   auto points = [&](const std::string& name, Points<double>& p) {
     if (p.sparse)
-      all.push_back(
-          {name, p.count, [&](int64_t j) { return p.postings.row(j); }, [&](const Rows<double>& rows, int64_t j) { p.put(j, rows, j); }});
+      all.push_back({name, p.count, x.set.width, [&](int64_t j) { return p.postings.row(j); },
+                     [&](const Rows<double>& rows, int64_t j) { p.put(j, rows, j); }});
   };
   for (int k = 0; k < MemoryKind::count; ++k) points(std::string(kMemories[k]) + "_landmarks", x.memories[k].landmarks);
   points("window_points", x.window.points);
   if (!x.kept_sparse.empty())
-    all.push_back({"kept_rows", x.capacity, [&](int64_t j) { return x.kept_row(j); },
+    all.push_back({"kept_rows", x.capacity, x.set.width, [&](int64_t j) { return x.kept_row(j); },
                    [&](const Rows<double>& rows, int64_t j) { x.kept_sparse[size_t(j)].assign(rows, j); }});
+  // value(slot, j): of a column that has a slot; set(column, j, value).
+  auto by_column = [&](const std::string& name, int64_t count, int64_t width, const Columns& columns, auto value, auto set) {
+    auto made = std::make_shared<SparseRow<double>>();
+    auto row = [=, &columns](int64_t j) {
+      std::vector<std::pair<int64_t, int64_t>> slots;  // by column
+      for (int64_t slot = 0; slot < columns.count(); ++slot) slots.push_back({columns.column(slot), slot});
+      std::sort(slots.begin(), slots.end());
+      made->clear();
+      for (auto [column, slot] : slots) {
+        made->columns.push_back(int32_t(column));
+        made->values.push_back(value(slot, j));
+      }
+      made->starts[1] = columns.count();
+      return made->row(width);
+    };
+    all.push_back(
+        {name, count, width, row, [=](const Rows<double>& rows, int64_t j) { rows.each(j, [&](int64_t d, double v) { set(d, j, v); }); }});
+  };
+  for (int k = 0; k < MemoryKind::count; ++k) {
+    Memory& memory = x.memories[k];
+    if (!memory.columns.sparse()) continue;
+    std::string name = kMemories[k];
+    auto slot_of = [&memory](int64_t d) {      // the slot of a column, made if it has none
+      if (int64_t slot = memory.columns.find(d); slot >= 0) return size_t(slot);
+      memory.set(d, 0, 1);
+      return size_t(memory.columns.find(d));
+    };
+    by_column(
+        name + "_centre", 1, x.set.width, memory.columns, [&](int64_t slot, int64_t) { return memory.centre[size_t(slot)]; },
+        [=, &memory](int64_t d, int64_t, double v) { memory.centre[slot_of(d)] = v; });
+    by_column(
+        name + "_scale", 1, x.set.width, memory.columns, [&](int64_t slot, int64_t) { return memory.scale[size_t(slot)]; },
+        [=, &memory](int64_t d, int64_t, double v) { memory.scale[slot_of(d)] = v; });
+  }
+  if (x.diagonal.columns.sparse()) {
+    Diagonal& d = x.diagonal;
+    by_column(
+        "linear_weights", d.outputs, x.set.width + 1, d.columns,
+        [&](int64_t slot, int64_t c) { return d.weights[size_t(slot * d.outputs + c)]; },
+        [&](int64_t column, int64_t c, double v) { d.weights[d.add(column) * size_t(d.outputs) + size_t(c)] = v; });
+    by_column(
+        "linear_squares", 1, x.set.width + 1, d.columns, [&](int64_t slot, int64_t) { return d.squares[size_t(slot)]; },
+        [&](int64_t column, int64_t, double v) { d.squares[d.add(column)] = v; });
+  }
   return all;
 }
 
@@ -248,6 +296,17 @@ template <class T> void copy_stored(Mixture<T>& to, Mixture<T>& from) {
   };
   for (int k = 0; k < MemoryKind::count; ++k) points(to.memories[k].landmarks, from.memories[k].landmarks);
   points(to.window.points, from.window.points);
+  for (int k = 0; k < MemoryKind::count; ++k) {
+    Memory &into = to.memories[k], &old = from.memories[k];
+    for (int64_t slot = 0; into.columns.sparse() && slot < old.columns.count(); ++slot)
+      into.set(old.columns.column(slot), old.centre[size_t(slot)], old.scale[size_t(slot)]);
+  }
+  Diagonal &into = to.diagonal, &old = from.diagonal;
+  for (int64_t slot = 0; into.columns.sparse() && into.outputs == old.outputs && slot < old.columns.count(); ++slot) {
+    size_t at = into.add(old.columns.column(slot));
+    into.squares[at] = old.squares[size_t(slot)];
+    std::copy_n(old.weights.data() + slot * old.outputs, old.outputs, into.weights.data() + at * size_t(old.outputs));
+  }
   if (to.kept_sparse.empty()) return;
   for (int64_t i = std::max<int64_t>(0, from.learnt - std::min(from.capacity, to.capacity)); i < from.learnt; ++i)
     to.kept_sparse[size_t(i % to.capacity)].assign(from.kept_row(i % from.capacity), 0);
@@ -282,7 +341,7 @@ template <class T> void copy_numbers(Mixture<T>& to, Mixture<T>& from) {
 template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
   for (int k = 0; k < MemoryKind::count; ++k) {  // a new feature is scaled as one that is always 0, and as uncertain as the prior says
     to.memories[k].varying = from.memories[k].varying;
-    for (int64_t d = 0; d < to.set.width; ++d) to.memories[k].scale[size_t(d)] = from.learnt > 1;
+    std::fill(to.memories[k].scale.begin(), to.memories[k].scale.end(), from.learnt > 1 ? 1.0 : 0.0);
   }
   to.set_priors();
   for (Newton& newton : to.newtons)
@@ -318,31 +377,26 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
   return same;
 }
 
-// Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs f replaced by f mix; `targets`: those
-// of the rows kept, in the new code. Wide rows' experts see the outputs: their memories are to be rebuilt.
-template <class T>
-void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const double* targets, const float* local_targets) {
+// Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs replaced: new output c is factors[c]
+// times old output sources[c], a factor of 0 for a class not seen; `targets`: those of the rows kept, in the new code. Wide rows'
+// experts see the outputs: their memories are to be rebuilt.
+template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const int64_t* sources, const double* factors, const double* targets,
+                                    const float* local_targets) {
   int64_t before = from.set.outputs, after = to.set.outputs;
   struct Part {
     int64_t from, to;
     double share, sign;
   };
   std::vector<Part> parts;                     // the old outputs that the new ones are made of
-  std::vector<bool> known(static_cast<size_t>(after));
-  for (int64_t k = 0; k < before; ++k)
-    for (int64_t c = 0; c < after; ++c)
-      if (double share = mix[k * after + c]; share != 0) {
-        parts.push_back({k, c, share, share > 0 ? 1.0 : -1.0});
-        known[size_t(c)] = true;
-      }
+  for (int64_t c = 0; c < after; ++c)
+    if (double share = factors[c]; share != 0) parts.push_back({sources[c], c, share, share > 0 ? 1.0 : -1.0});
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
-  if (before == 1 && after == 1) {
-    moved = mix[0] > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
-  } else if (before == 1) {
-    moved = {std::min_element(mix, mix + after) - mix, std::max_element(mix, mix + after) - mix};
-  } else {
-    for (int64_t k = 0; k < before; ++k) moved[size_t(k)] = std::max_element(mix + k * after, mix + (k + 1) * after) - (mix + k * after);
-  }
+  if (before == 1 && after == 1)
+    moved = factors[0] > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+  else if (before == 1)
+    moved = {std::min_element(factors, factors + after) - factors, std::max_element(factors, factors + after) - factors};
+  else
+    for (const Part& part : parts) moved[size_t(part.from)] = part.to;
   copy_numbers(to, from);
   Layout target = layout(to), source = layout(from);
   for (const StateArray& array : target.arrays) {
@@ -363,7 +417,7 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
     }
     if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
     for (int64_t c = 0; c < after; ++c) {
-      if (known[size_t(c)]) continue;
+      if (factors[c] != 0) continue;
       bool weights = array.role == StateArray::scores;
       for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
         array.at(i, size_t(c)) = -1;
@@ -375,9 +429,22 @@ void mix_outputs(Mixture<T>& to, Mixture<T>& from, const double* mix, const doub
   settle(to);
   to.replant();
   if (!to.local.capacity) return;
+  struct Run {                                 // parts that stand together before and after
+    int64_t from, to, count;
+    double sign;
+  };
+  std::vector<Run> runs;
+  for (const Part& part : parts)
+    if (!runs.empty() && runs.back().from + runs.back().count == part.from && runs.back().to + runs.back().count == part.to &&
+        runs.back().sign == part.sign)
+      ++runs.back().count;
+    else
+      runs.push_back({part.from, part.to, 1, part.sign});
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
-    std::fill_n(mine, after, 0);
-    for (const Part& part : parts) mine[part.to] += old[part.from] * std::remove_pointer_t<decltype(mine)>(part.sign);
+    using Number = std::remove_pointer_t<decltype(mine)>;
+    std::fill_n(mine, after, Number(0));
+    for (const Run& run : runs)
+      for (int64_t c = 0; c < run.count; ++c) mine[run.to + c] += old[run.from + c] * Number(run.sign);
   };
   for (int64_t i = 0; i < std::min(to.learnt, to.capacity); ++i)
     turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);

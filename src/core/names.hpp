@@ -13,10 +13,11 @@ struct Expert {
 };
 
 // What the local aggregation takes a mean of, beside its own stacks: the forecast of the aggregation, that of the neighbours'
-// targets, the first corrected by the neighbours' residuals; and the last two as means over more rows.
+// targets, the first corrected by the neighbours' residuals; the last two as means over more rows; and a mean over the nearest of the
+// latest rows, of a stream.
 struct LocalExpert {
-  enum Name { aggregation, neighbours, corrected, smoothed, smoothed_corrected };
-  static constexpr int count = 5;
+  enum Name { aggregation, neighbours, corrected, smoothed, smoothed_corrected, latest };
+  static constexpr int count = 6;
 };
 
 struct MemoryKind {

@@ -9,6 +9,7 @@
 // other is its mirror image, so P stays symmetric to the bit, however many rounds there are.
 #pragma once
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "panel.hpp"
@@ -116,17 +117,26 @@ class Newton {
     double* v = vectors.data() + pending * m;
     double along[kBlock];                      // what the pending rounds take from P x
     for (int64_t j = 0; j < pending; ++j) along[j] = -coefficients[size_t(j)] * dot(vectors.data() + j * m, x, lines());
-    for (size_t l = 0; l < lines(); ++l) {
-      Line<double> p = Line<double>::at(product + l * kLine<double>), d = Line<double>::at(prior.data() + l * kLine<double>);
-      Line<double> at = Line<double>::at(x + l * kLine<double>), to = Line<double>::zero();
-      d.apply([&](Vec<double> u) { return u * (1 - decay); });
-      p.apply([&](Vec<double> u) { return u * decay; });
-      to.add_product(d, at);
-      to.add(p);
+    auto correct = [&](size_t l, auto count) { // `count` lines at a time: each is a chain of sums
+      constexpr int N = decltype(count)::value;
+      Line<double> to[N];
+      for (int n = 0; n < N; ++n) {
+        size_t at = (l + n) * kLine<double>;
+        Line<double> p = Line<double>::at(product + at), d = Line<double>::at(prior.data() + at);
+        d.apply([&](Vec<double> u) { return u * (1 - decay); });
+        p.apply([&](Vec<double> u) { return u * decay; });
+        to[n] = Line<double>::zero();
+        to[n].add_product(d, Line<double>::at(x + at));
+        to[n].add(p);
+      }
       for (int64_t j = 0; j < pending; ++j)
-        to.add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + l * kLine<double>));
-      to.to(v + l * kLine<double>);
-    }
+        for (int n = 0; n < N; ++n)
+          to[n].add_product(Line<double>::of(along[j]), Line<double>::at(vectors.data() + j * m + (l + n) * kLine<double>));
+      for (int n = 0; n < N; ++n) to[n].to(v + (l + n) * kLine<double>);
+    };
+    size_t l = 0;
+    for (; l + 4 <= lines(); l += 4) correct(l, std::integral_constant<int, 4>());
+    for (; l < lines(); ++l) correct(l, std::integral_constant<int, 1>());
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
     for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -198,24 +199,20 @@ template <class T> inline void sincos(Vec<T> x, Vec<T>& s, Vec<T>& c) {
 template <class T> class Array {
  public:
   Array() = default;
-  explicit Array(size_t n) : size_((n + kLine<T> - 1) / kLine<T> * kLine<T>) {
-    if (size_ == 0) return;
-    if (n > SIZE_MAX / 4 / sizeof(T)) throw std::bad_alloc();   // and not a product that wraps around
-    data_ = static_cast<T*>(::operator new(size_ * sizeof(T), std::align_val_t(64)));
-    std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
-  }
-  Array(const Array& o) : Array(o.size_) {
+  explicit Array(size_t n) : size_((n + kLine<T> - 1) / kLine<T> * kLine<T>) { allocate(true); }
+  Array(const Array& o) : size_(o.size_) {
+    allocate(false);
     if (data_) std::memcpy(static_cast<void*>(data_), o.data_, nbytes());
   }
-  Array(Array&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  Array(Array&& o) noexcept
+      : base_(std::exchange(o.base_, nullptr)), data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
   Array& operator=(Array o) noexcept {
+    std::swap(base_, o.base_);
     std::swap(data_, o.data_);
     std::swap(size_, o.size_);
     return *this;
   }
-  ~Array() {
-    if (data_) ::operator delete(data_, std::align_val_t(64));
-  }
+  ~Array() { std::free(base_); }
   T* data() { return data_; }
   const T* data() const { return data_; }
   size_t size() const { return size_; }
@@ -227,6 +224,16 @@ template <class T> class Array {
   }
 
  private:
+  void allocate(bool zeros) {                  // calloc: large memory is zero when it comes, and what is not used costs nothing
+    if (size_ == 0) return;
+    if (size_ > SIZE_MAX / 4 / sizeof(T)) throw std::bad_alloc();  // and not a product that wraps around
+    size_t bytes = nbytes() + 64;
+    base_ = zeros ? std::calloc(bytes, 1) : std::malloc(bytes);
+    if (!base_) throw std::bad_alloc();
+    data_ = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(base_) + 63) / 64 * 64);
+  }
+
+  void* base_ = nullptr;                       // data_ is its first cache line
   T* data_ = nullptr;
   size_t size_ = 0;
 };

@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace KS_MODULE {
 
 class Trees {
@@ -30,6 +34,7 @@ class Trees {
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
   static constexpr int64_t kWork = 4000;
   static constexpr int64_t kAtOnce = 8;
+  static constexpr int32_t kCoarse = 16;       // every so many edges one that is looked at first
   static constexpr double kRate = 0.15, kRidge = 1, kLeast = 1;  // kLeast: curvature of a leaf
   static constexpr double kSteps = 1 << 17, kLargest = 1e30;  // steps up to the largest slope; of a target
   static constexpr int64_t kHigh = int64_t(1) << 32;  // a slope in units of this plus a curvature are one integer
@@ -44,7 +49,8 @@ class Trees {
   bool regression = false;
   int64_t next = 0, grown = 0, credit = 0;     // rows put and trees grown since they began; additions paid for
   int64_t varying = 0;                         // features with edges: a column of zeros costs nothing and changes nothing
-  std::vector<float> edges;                    // kEdges per feature, rising; those not needed are kNoEdge
+  int64_t most_edges = 0;                      // of a feature: few rows, those of a small budget, have few values
+  std::vector<float> edges;                    // most_edges per feature, rising; those not needed are kNoEdge
   std::vector<Bin> rows;                       // by slot
   std::vector<float> targets, weights, scores; // by slot; scores: one per output, of all trees
   std::vector<Split> splits;                   // kSplits per tree
@@ -56,7 +62,9 @@ class Trees {
       : width(width_), outputs(outputs_), budget(budget_), regression(regression_) {
     if (!budget || outputs > kMostOutputs || !width) return;
     capacity = std::min(kRows * budget, kBytes / width);
-    edges.assign(size_t(width * kEdges), kNoEdge);
+    most_edges = std::min(kEdges, std::max<int64_t>(kCoarse, 4 * budget));
+    edges.assign(size_t(width * most_edges), kNoEdge);
+    settle();
     query_.assign(size_t(width), 0);
     f_.assign(size_t(outputs), 0.0);
   }
@@ -88,43 +96,53 @@ class Trees {
       std::sort(column.begin(), column.end());
       distinct = column;
       distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-      float* to = edges.data() + d * kEdges;
-      bool few = int64_t(distinct.size()) <= kEdges + 1;
+      float* to = edges.data() + d * most_edges;
+      bool few = int64_t(distinct.size()) <= most_edges + 1;
       size_t last = 0;
-      for (int64_t k = 1; k < (few ? int64_t(distinct.size()) : kEdges + 1); ++k) {  // between two values, one of them a quantile
+      for (int64_t k = 1; k < (few ? int64_t(distinct.size()) : most_edges + 1); ++k) {  // between two values, one of them a quantile
         size_t at =
             few ? size_t(k)
-                : size_t(std::lower_bound(distinct.begin(), distinct.end(), column[size_t(k * n / (kEdges + 1))]) - distinct.begin());
+                : size_t(std::lower_bound(distinct.begin(), distinct.end(), column[size_t(k * n / (most_edges + 1))]) - distinct.begin());
         if (at > last) *to++ = (distinct[at - 1] + distinct[at]) / 2;
         last = at;
       }
     }
-    count_varying();
+    settle();
   }
 
-  void count_varying() {
+  // The last bin of a feature with such edges, n at most.
+  static int32_t last_bin(const float* edge, int64_t n) { return int32_t(std::find(edge, edge + n, kNoEdge) - edge); }
+  const std::vector<int32_t>& last_bins() const { return last_bin_; }
+
+  // After the edges were written: what follows from them.
+  void settle() {
     varying = 0;
-    for (int64_t d = 0; d < width; ++d) varying += edges[size_t(d * kEdges)] != kNoEdge;
+    coarse_.assign(size_t(width * kCoarse), kNoEdge);
+    last_bin_.assign(size_t(width), 0);
+    for (int64_t d = 0; d < width; ++d) {
+      const float* edge = edges.data() + d * most_edges;
+      last_bin_[size_t(d)] = last_bin(edge, most_edges);
+      varying += edge[0] != kNoEdge;
+      for (int64_t k = 1; k * kCoarse <= most_edges; ++k) coarse_[size_t(d * kCoarse + k - 1)] = edge[k * kCoarse - 1];
+    }
   }
 
   // The scores of a scaled row.
   const double* look(const float* z) {
     for (int64_t d = 0; d < width; ++d) {
-      const float* edge = edges.data() + d * kEdges;
-      int64_t at = 0;
-      for (int64_t step = kSlots / 2; step; step /= 2)
-        if (at + step <= kEdges && edge[at + step - 1] < z[d]) at += step;
-      query_[size_t(d)] = Bin(at);
+      int32_t at = kCoarse * below(coarse_.data() + d * kCoarse, z[d]);
+      at = std::min(at, int32_t(most_edges - kCoarse));
+      query_[size_t(d)] = Bin(std::min(at + below(edges.data() + d * most_edges + at, z[d]), last_bin_[size_t(d)]));
     }
-    std::fill(f_.begin(), f_.end(), 0.0);
-    int64_t c = 0;
-    walk(
-        trees(), [&](int64_t t) { return t; }, [&](int64_t) { return query_.data(); },
-        [&](int64_t, double value) {
-          f_[size_t(c)] += value;
-          c = c + 1 == outputs ? 0 : c + 1;
-        });
-    return f_.data();
+    return sum();
+  }
+
+  // Learns a row that trees with the same edges have kept, as if it came now.
+  void learn(const Bin* row, double y, double weight) {
+    std::copy_n(row, width, query_.data());
+    sum();
+    put(y, weight);
+    pay(1);
   }
 
   // Keeps the row of the last look.
@@ -157,7 +175,7 @@ class Trees {
   void take(const Trees& from) {
     if (!capacity || !from.capacity) return;
     std::copy(from.edges.begin(), from.edges.end(), edges.begin());
-    varying = from.varying;
+    settle();
     std::vector<Bin> row(size_t(width), 0);
     for (int64_t i = std::max<int64_t>(0, from.count() - capacity); i < from.count(); ++i) {
       size_t slot = size_t((from.next - from.count() + i) % from.capacity);
@@ -198,9 +216,36 @@ class Trees {
   struct Node {                                // a leaf of the tree that grows
     int64_t begin, end;                        // its rows in order_
     int32_t parent, side;                      // the split above it
+    int64_t total = 0;                         // of slopes and curvatures
     int32_t feature = 0, cut = 0;              // its best split, of features_
     double gain = 0;
   };
+
+  const double* sum() {                        // the scores of query_
+    std::fill(f_.begin(), f_.end(), 0.0);
+    int64_t c = 0;
+    walk(
+        trees(), [&](int64_t t) { return t; }, [&](int64_t) { return query_.data(); },
+        [&](int64_t, double value) {
+          f_[size_t(c)] += value;
+          c = c + 1 == outputs ? 0 : c + 1;
+        });
+    return f_.data();
+  }
+
+  // How many of kCoarse edges are below z. No branch depends on z: a processor cannot guess it.
+  static int32_t below(const float* edge, float z) {
+#if defined(__AVX2__)
+    __m256 at = _mm256_set1_ps(z);
+    int low = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(edge), at, _CMP_LT_OQ));
+    int high = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(edge + 8), at, _CMP_LT_OQ));
+    return _mm_popcnt_u32(unsigned(low | high << 8));
+#else
+    int32_t count = 0;
+    for (int32_t k = 0; k < kCoarse; ++k) count += edge[k] < z;
+    return count;
+#endif
+  }
 
   // visit(i, value of tree_of(i) at row_of(i)), i = 0 ... n - 1 in order. kAtOnce of them go down together, and one that has come to
   // its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits for the next split.
@@ -256,6 +301,7 @@ class Trees {
   void grow(int64_t t) {
     measure(t % outputs);
     nodes_.assign(1, {0, int64_t(order_.size()), -1, 0});
+    nodes_[0].total = total_of(0);
     sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
     fill(0);
     search(0);
@@ -265,7 +311,7 @@ class Trees {
       split(t, size_t(best - nodes_.begin()));
     }
     for (size_t k = 0; k < nodes_.size(); ++k) {
-      int64_t total = total_of(k);
+      int64_t total = nodes_[k].total;
       values[size_t(t * kLeaves) + k] = kRate * slope(total) / (curvature(total) + kRidge);
     }
   }
@@ -283,6 +329,9 @@ class Trees {
     nodes_[at] = {node.begin, middle, number, 0};
     nodes_.push_back({middle, node.end, number, 1});
     size_t small = middle - node.begin <= node.end - middle ? at : other, large = small == at ? other : at;
+    nodes_[small].total = total_of(small);
+    nodes_[large].total = node.total - nodes_[small].total;
+    if (int64_t(nodes_.size()) == kLeaves) return;  // the last split
     if (large == other) std::copy_n(sums(at), size(), sums(other));
     fill(small);
     for (size_t b = 0; b < size(); ++b) sums(large)[b] -= sums(small)[b];
@@ -298,7 +347,7 @@ class Trees {
       if (n <= kSampled || int64_t(mixed(uint64_t(i), number) % uint64_t(n)) < kSampled) order_.push_back(int32_t(i));
     drawn_.clear();
     for (int64_t d = 0; d < width; ++d)
-      if (edges[size_t(d * kEdges)] != kNoEdge) drawn_.push_back({mixed(~uint64_t(d), number), int32_t(d)});
+      if (edges[size_t(d * most_edges)] != kNoEdge) drawn_.push_back({mixed(~uint64_t(d), number), int32_t(d)});
     if (int64_t(drawn_.size()) > kFeatures) {
       std::sort(drawn_.begin(), drawn_.end());
       drawn_.resize(size_t(kFeatures));
@@ -306,6 +355,8 @@ class Trees {
     features_.clear();
     for (const auto& drawn : drawn_) features_.push_back(drawn.second);
     std::sort(features_.begin(), features_.end());
+    begins_.assign(1, 0);
+    for (int32_t d : features_) begins_.push_back(begins_.back() + last_bin_[size_t(d)] / 4 * 4 + 4);
   }
   static uint64_t mixed(uint64_t a, uint64_t b) {  // splitmix64
     uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xd1342543de82ef95u;
@@ -348,11 +399,11 @@ class Trees {
   double curvature(int64_t sum) const { return double(low(sum)) * curvature_step_; }
   double slope(int64_t sum) const { return double((sum - low(sum)) / kHigh) * slope_step_; }
 
-  size_t size() const { return features_.size() * kSlots; }
+  size_t size() const { return size_t(begins_.back()); }
   int64_t* sums(size_t leaf) { return sums_.data() + leaf * size(); }
-  int64_t total_of(size_t leaf) {              // of any one feature
+  int64_t total_of(size_t leaf) const {
     int64_t total = 0;
-    for (int64_t b = 0; b < kSlots; ++b) total += sums(leaf)[b];
+    for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) total += both_[size_t(order_[size_t(k)])];
     return total;
   }
 
@@ -363,22 +414,52 @@ class Trees {
     for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) {
       const Bin* row = rows.data() + order_[size_t(k)] * width;
       int64_t both = both_[size_t(order_[size_t(k)])];
-      for (size_t j = 0; j < features_.size(); ++j) to[int64_t(j) * kSlots + row[features_[j]]] += both;
+      for (size_t j = 0; j < features_.size(); ++j) to[begins_[j] + row[features_[j]]] += both;
     }
+  }
+
+  // Whether a feature, with such sums by bin, may have a split with at least `enough`: most have none, and that is found out for four
+  // bins at a time. With the left side's slope g and curvature h, l = h + kRidge and a = H + 2 kRidge, the split has enough if
+  // g^2 a + G (G - 2 g) l >= enough l (a - l). Slopes and curvatures in steps fit 32 bits.
+  bool may_gain([[maybe_unused]] const int64_t* at, [[maybe_unused]] int64_t n, [[maybe_unused]] double G, [[maybe_unused]] double H,
+                [[maybe_unused]] double enough) const {
+#if defined(__AVX2__)
+    auto all = [](double x) { return _mm256_set1_pd(x); };
+    const double most = H + 2 * kRidge;
+    const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    __m256i before = _mm256_setzero_si256();
+    __m256d any = _mm256_setzero_pd();
+    for (int64_t b = 0; b < n; b += 4) {
+      __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + b));
+      x = _mm256_add_epi64(x, _mm256_slli_si256(x, 8));
+      x = _mm256_add_epi64(x, _mm256_blend_epi32(_mm256_setzero_si256(), _mm256_permute4x64_epi64(x, 0x55), 0xf0));
+      __m256i sums = _mm256_permutevar8x32_epi32(_mm256_add_epi64(x, before), apart);
+      before = _mm256_add_epi64(before, _mm256_permute4x64_epi64(x, 0xff));
+      __m256d g = _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), h = _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums));
+      __m256d left = _mm256_add_pd(_mm256_mul_pd(h, all(curvature_step_)), all(kRidge));
+      __m256d both = _mm256_mul_pd(_mm256_mul_pd(g, g), all(slope_step_ * slope_step_ * most));
+      both = _mm256_add_pd(both, _mm256_mul_pd(left, _mm256_sub_pd(all(G * G), _mm256_mul_pd(g, all(2 * G * slope_step_)))));
+      __m256d least = _mm256_mul_pd(_mm256_mul_pd(left, all(enough)), _mm256_sub_pd(all(most), left));
+      any = _mm256_or_pd(any, _mm256_cmp_pd(both, least, _CMP_GE_OQ));
+    }
+    return _mm256_movemask_pd(any) != 0;
+#else
+    return true;
+#endif
   }
 
   // The best split of a leaf.
   void search(size_t leaf) {
     Node& node = nodes_[leaf];
-    int64_t total = total_of(leaf);
-    double G = slope(total), H = curvature(total), before = G * G / (H + kRidge);
+    double G = slope(node.total), H = curvature(node.total), before = G * G / (H + kRidge);
     if (H < 2 * kLeast) return;
     double enough = before * (1 - 1e-12);      // surely not more than what a better split has
     for (size_t j = 0; j < features_.size(); ++j) {
-      const float* edge = edges.data() + features_[j] * kEdges;
-      const int64_t* at = sums(leaf) + int64_t(j) * kSlots;
+      const float* edge = edges.data() + features_[j] * most_edges;
+      const int64_t* at = sums(leaf) + begins_[j];
+      if (!may_gain(at, begins_[j + 1] - begins_[j], G, H, enough * (1 - 1e-9))) continue;  // rounded otherwise than below
       int64_t sum = 0;
-      for (int32_t b = 0; b < kEdges && edge[b] != kNoEdge; ++b) {
+      for (int32_t b = 0; b < most_edges && edge[b] != kNoEdge; ++b) {
         if (!at[b]) continue;
         sum += at[b];
         double g = slope(sum), h = curvature(sum);
@@ -397,9 +478,12 @@ class Trees {
     }
   }
 
+  std::vector<float> coarse_;                  // of each feature every kCoarse-th edge
   std::vector<Bin> query_;
   std::vector<double> f_;
+  std::vector<int32_t> last_bin_;              // of each feature
   std::vector<int32_t> order_, features_;      // of the tree that grows: rows by leaf, features
+  std::vector<int64_t> begins_;                // where the sums of each feature begin: four bins at a time
   std::vector<std::pair<uint64_t, int32_t>> drawn_;
   std::vector<std::pair<double, double>> pairs_;
   std::vector<Node> nodes_;

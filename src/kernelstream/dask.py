@@ -14,7 +14,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import pickle
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
@@ -26,6 +28,7 @@ from scipy.sparse import vstack
 from sklearn.base import clone
 
 from kernelstream import merging
+from kernelstream.errors import MergeError
 from kernelstream.estimators import KernelClassifier
 from kernelstream.evaluate import Forecasts, Result, forecast_then_learn
 from kernelstream.merging import Progress
@@ -38,6 +41,12 @@ __all__ = ["Progress", "Workers", "fit", "predict"]
 
 #: Rows that are learnt one after the other before parts go on from them.
 FIRST_ROWS = 2000
+#: Seconds between two looks at the workers.
+LOOK = 1.0
+#: Seconds without a sign of life of a worker of our own, after which its part is done again: it is stopped, or cannot be reached.
+SILENT = 60
+#: Chunks of a table that are looked at together.
+AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
 MOST_NUMBERS = 2**25
 
@@ -69,6 +78,7 @@ def fit(
     rows_per_part: int = 10_000,
     parts: int = 4,
     retries: int = 3,
+    patience: float = 300.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Model:
     """A model that has learnt a Dask table once; the model given, untrained or not, stays as it is.
@@ -83,6 +93,7 @@ def fit(
         rows_per_part: how many rows a part learns before it is merged. Fewer are nearer to one pass, and cost more merges.
         parts: how many parts go on from the same base at once: at least the number of workers, to give each work.
         retries: how often a part whose worker fails, or that comes back damaged, is done again.
+        patience: seconds without any worker, after which this is an error.
         progress: called after each epoch.
 
     >>> import dask.array as da, numpy as np
@@ -103,7 +114,7 @@ def fit(
         raise ValueError(
             f"X has {len(X_chunks)} chunks and y has {len(y_chunks)}: give both the same chunks (`rechunk`)"
         )
-    table = _Table(client, list(zip(X_chunks, y_chunks, strict=True)))
+    table = _Table(client, list(zip(X_chunks, y_chunks, strict=True)), patience, retries)
     given = (classes is not None, "classes_" in model.__dict__, not isinstance(model, KernelClassifier))
     lengths, found = table.survey(labels=not any(given))
     base, left = _first(model, table, lengths, found if classes is None else classes, first_rows)
@@ -120,12 +131,12 @@ def fit(
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
-        sent = _sent(client, base)
+        sent = _submit(client, bytes, base)
         for task in tasks:
             part = at_work[task]
             chunk = table.chunk(part.chunk)
             deltas[task] = client.submit(_learn, sent, *chunk, part, retries=retries, pure=False)
-        return _gathered(client, [_tree(client, deltas, merging.digest(base))])
+        return _gathered(client, [_tree(client, deltas, merging.digest(base))], patience)
 
     base = merging.in_epochs(
         base,
@@ -163,12 +174,16 @@ class Workers:
     many rows as were learnt before it, and a part at least ``least`` and at most ``most`` rows. So the merges, each of which
     costs what some thousands of rows cost, take a small part of the time of a large file.
 
+    A worker that dies is started again, and one that gives no sign of life for a minute (it is stopped, say) is replaced; in both
+    cases its part is done again, and counts once. An epoch waits for its slowest part.
+
     Args:
         count: how many.
         first_rows: rows learnt here before the first part.
         least: rows of a part at least.
         most: rows of a part at most.
         retries: how often a part is done again whose worker died, or whose delta is refused.
+        patience: seconds without any worker, after which this is an error.
         client: a ``dask.distributed.Client`` whose workers to use; by default processes are started, and ended at the end.
 
     >>> from dask.distributed import Client
@@ -189,13 +204,14 @@ class Workers:
         *,
         first_rows: int = FIRST_ROWS,
         least: int = 500,
-        most: int = 50_000,
+        most: int = 200_000,
         retries: int = 3,
+        patience: float = 300.0,
         client: Any = None,
     ) -> None:
         self.count = check_integer("count", count, low=1)
         self.first_rows, self.least, self.most = first_rows, least, most
-        self.retries = retries
+        self.retries, self.patience = retries, patience
         self.merges = self.delta_bytes = 0
         self.refused: list[str] = []
         self._open = contextlib.ExitStack()
@@ -204,16 +220,20 @@ class Workers:
     def __enter__(self) -> Workers:
         if self._client is not None:
             return self
-        distributed: Any = importlib.import_module("distributed")  # not typed in all places
-        cluster = distributed.LocalCluster(
-            n_workers=self.count,
-            threads_per_worker=1,
-            dashboard_address=None,
-            memory_limit=0,
-            silence_logs=logging.ERROR,
-        )
+        dask: Any = importlib.import_module("dask")  # not typed in all places
+        distributed: Any = importlib.import_module("distributed")
+        with dask.config.set({"distributed.scheduler.worker-ttl": f"{SILENT}s"}):
+            cluster = distributed.LocalCluster(
+                n_workers=self.count,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",  # any port that is free
+                memory_limit=0,
+                silence_logs=logging.ERROR,
+            )
         self._client = self._open.enter_context(distributed.Client(self._open.enter_context(cluster)))
-        self._client.run(_ignore_interrupts)
+        # Ctrl-C, which a terminal sends to all processes, is for the one that reads the source. Workers that are started again
+        # get this, too. A function of our own would import the package while Dask waits for an answer.
+        self._client.register_worker_callbacks(partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -227,7 +247,7 @@ class Workers:
         """How many rows an epoch has that begins after so many.
 
         >>> [Workers(2).epoch_rows(rows) for rows in (0, 2000, 100_000, 10**9)]
-        [2000, 1000, 50000, 100000]
+        [2000, 1000, 50000, 400000]
         """
         if rows < self.first_rows:
             return self.first_rows - rows
@@ -242,7 +262,7 @@ class Workers:
         rest = np.setdiff1d(np.arange(len(y)), here)
         parts = [part for part in np.array_split(rest, self.count) if len(part)]
         predicted = [] if not len(here) else [(here, result.step(model, X[here], y[here]))]
-        model, made = self._learn(
+        made = self._learn(
             model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
         )
         for part, forecasts in zip(parts, made, strict=True):
@@ -260,31 +280,31 @@ class Workers:
             return np.arange(len(y))
         if not isinstance(model, KernelClassifier):
             return np.zeros(0, np.intp)
-        known = set(model.classes_.tolist())
-        new = {label: row for row, label in reversed(list(enumerate(y.tolist()))) if label not in known}
-        return np.array(sorted(new.values()), np.intp)
+        labels = y.tolist()
+        new = set(labels).difference(model.classes_.tolist())
+        return np.array(sorted(map(labels.index, new)), np.intp)
 
     def _learn(
         self, model: Model, parts: Sequence[tuple[Any, Any]], before: int, metrics: bool
-    ) -> tuple[Model, list[Forecasts]]:
-        """The model with what the parts have learnt, and what each predicted before."""
+    ) -> list[Forecasts]:
+        """Adds to the model what the parts have learnt; what each predicted before."""
         rows = {f"part {i} of the rows after {before}": part for i, part in enumerate(parts)}
         done: dict[str, tuple[bytes, Forecasts]] = {}
 
         def learn(base: bytes, tasks: list[str]) -> list[bytes]:
             submit = partial(
-                self._client.submit, _step, _sent(self._client, base), pure=False, retries=self.retries
+                _submit, self._client, _step, _submit(self._client, bytes, base), retries=self.retries
             )
-            made = _gathered(self._client, [submit(*rows[task], task, metrics) for task in tasks])
+            made = _gathered(
+                self._client, [submit(*rows[task], task, metrics) for task in tasks], self.patience
+            )
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
 
-        def count(progress: Progress) -> None:
-            self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + progress.delta_bytes
-            self.refused += progress.refused
-
-        after = merging.in_epochs(pack(model), [list(rows)], learn, retries=self.retries, progress=count)
-        return unpack(after)[0], [done[task][1] for task in rows]
+        size, refused = merging.learn_epoch(model, list(rows), learn, retries=self.retries)
+        self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + size
+        self.refused += refused
+        return [done[task][1] for task in rows]
 
 
 class EpochSource:
@@ -328,27 +348,55 @@ class EpochSource:
         return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
 
 
-def _sent(client: Any, base: bytes) -> Any:
-    """A future of the base. It is the result of a task, so that Dask makes it again if the workers that have it die."""
+def _submit(client: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """A future of a task. A base is sent as one, too: so Dask makes it again if the workers that have it die."""
     dask: Any = importlib.import_module("dask")
     with dask.config.set(
         {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-    ):  # it is meant to be sent
-        return client.submit(bytes, base, pure=False)
+    ):  # they are meant to be sent
+        return client.submit(function, *args, pure=False, **options)
 
 
-def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+def _gathered(client: Any, futures: list[Any], patience: float) -> list[Any]:
     """What futures gave; nothing if it was lost with a worker, and has to be done again."""
     distributed: Any = importlib.import_module("distributed")
     try:
-        return list(client.gather(futures))
+        return list(client.gather(_waited(client, futures, patience)))
     except (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError):
         return []
 
 
-def _ignore_interrupts() -> None:
-    """In a worker: Ctrl-C, which a terminal sends to all processes, is for the one that reads the source."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _waited(client: Any, futures: list[Any], patience: float) -> list[Any]:
+    """The futures, once they are done or have failed. Workers that the cluster has given up are started again meanwhile."""
+    distributed: Any = importlib.import_module("distributed")
+    seen = time.monotonic()
+    while True:
+        try:
+            distributed.wait(futures, timeout=LOOK)
+            return futures
+        except TimeoutError:
+            _start_missing(client.cluster)
+        if client.scheduler_info(n_workers=-1)["workers"]:
+            seen = time.monotonic()
+        elif time.monotonic() - seen > patience:
+            raise MergeError(f"there has been no worker for {patience:g} seconds: {client!r}")
+
+
+def _start_missing(cluster: Any) -> None:
+    """Start the workers of a cluster's plan that it has given up.
+
+    One whose process died is started again by its nanny. But a cluster closes the nanny for good if the worker is not back after
+    15 seconds (``distributed.deploy.lost-worker-timeout``), which a busy machine may need, and a nanny whose start fails ends.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    plan, workers = getattr(cluster, "worker_spec", None), getattr(cluster, "workers", None)
+    if not isinstance(plan, dict) or not isinstance(workers, dict):
+        return  # it has a way of its own
+    for name, worker in list(workers.items()):
+        if getattr(worker, "status", None) in (distributed.Status.closed, distributed.Status.failed):
+            workers.pop(name, None)
+    if plan.keys() - workers.keys():
+        cluster.scale(len(plan))
 
 
 def _step(base: bytes, X: Any, y: Any, task: str, metrics: bool) -> tuple[bytes, Forecasts]:
@@ -397,18 +445,43 @@ def _chunks(table: Any) -> list[Any]:
 class _Table:
     """The chunks of a table, of which only those at work are in the workers' memory."""
 
-    def __init__(self, client: Any, chunks: list[Any]) -> None:
+    def __init__(self, client: Any, chunks: list[Any], patience: float = 300.0, retries: int = 3) -> None:
         self.client, self.chunks = client, chunks
+        self.patience, self.retries = patience, retries
         self.loaded: dict[int, Any] = {}
 
     def chunk(self, number: int) -> Any:
         """Futures of X and y."""
-        failed = any(
-            future.status in ("error", "lost", "cancelled") for future in self.loaded.get(number, ())
-        )
-        if failed or number not in self.loaded:  # workers may have died with it
-            self.loaded[number] = self.client.compute(list(self.chunks[number]))
+        before = self.loaded.get(number)
+        failed = before and any(future.status in ("error", "lost", "cancelled") for future in before)
+        if before is None or failed:  # workers may have died with it
+            self.loaded[number] = self._computed(self.chunks[number], again=bool(failed))
         return self.loaded[number]
+
+    def _computed(self, delayed: Sequence[Any], *, again: bool) -> list[Any]:
+        """Futures of delayed objects.
+
+        What has failed is done again as a task of its own: asked for under the same keys it would have failed already, and
+        Dask's own ``retry`` may leave tasks waiting for ever where several of one graph have failed.
+        """
+        if not again:
+            return list(self.client.compute(list(delayed)))
+        cloudpickle: Any = importlib.import_module("cloudpickle")
+        dask: Any = importlib.import_module("dask")
+        graphs = [cloudpickle.dumps(one) for one in dask.optimize(*delayed)]
+        return [_submit(self.client, _evaluate, graph, retries=self.retries) for graph in graphs]
+
+    def first(self, number: int, stop: int, *, again: bool) -> list[Any]:
+        """Futures of the first rows of a chunk."""
+        return [self.client.submit(_rows, whole, 0, stop, pure=False) for whole in self.chunk(number)]
+
+    def gathered(self, futures: Callable[..., list[Any]]) -> list[Any]:
+        """What ``futures(again=False)`` gave; if it was lost with a worker they are made again."""
+        for tries in range(self.retries + 1):
+            found = _gathered(self.client, futures(again=tries > 0), self.patience)
+            if found:
+                return found
+        raise MergeError(f"chunks of the table were lost with their workers {self.retries + 1} times")
 
     def forget(self, before: int) -> None:
         """Chunks that are not needed again."""
@@ -416,12 +489,18 @@ class _Table:
 
     def survey(self, *, labels: bool) -> tuple[list[int], Any]:
         """How many rows each chunk has and, if asked for, all labels: a pass over the table that keeps nothing."""
-        looked = self.client.gather(
-            self.client.compute([_delayed(_look)(*chunk, labels) for chunk in self.chunks])
-        )
+        looked: list[Any] = []
+        for start in range(0, len(self.chunks), AT_ONCE):  # what came before is not lost with a worker
+            some = [_delayed(_look)(*chunk, labels) for chunk in self.chunks[start : start + AT_ONCE]]
+            looked += self.gathered(partial(self._computed, some))
         return [n for n, _ in looked], np.unique(
             np.concatenate([found for _, found in looked])
         ) if labels else None
+
+
+def _evaluate(graph: bytes) -> Any:
+    """A delayed object, computed by the worker itself."""
+    return pickle.loads(graph).compute(scheduler="synchronous")
 
 
 def _look(X: Any, y: Any, labels: bool) -> tuple[int, Any]:
@@ -444,9 +523,7 @@ def _first(
     for chunk, n in enumerate(lengths):
         taken = min(n, wanted)
         if taken:
-            rows = table.client.gather(
-                [table.client.submit(_rows, whole, 0, taken) for whole in table.chunk(chunk)]
-            )
+            rows = table.gathered(partial(table.first, chunk, taken))
             base.partial_fit(
                 *rows, **({} if classes is None or "learner_" in base.__dict__ else {"classes": classes})
             )

@@ -56,6 +56,7 @@ from kernelstream.labels import (
     outputs_of,
     probabilities,
     targets_of,
+    unknown_labels,
     with_label,
     with_more_outputs,
 )
@@ -290,7 +291,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Forget everything, then learn the rows once, as a set: in a random order (see ``shuffle``)."""
         with Transaction(self):
             rows = self._new_rows(X)
-            labels = self._labels(y, rows)
+            labels = self._labels(y, rows, stream=False)
             weights = self._weights(sample_weight, rows, some=True)
             classes, codes = np.unique(labels, return_inverse=True)
             self._start(rows, outputs_of(len(classes)), regression=False)
@@ -393,11 +394,14 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         codes = known_codes(self.classes_, labels)
         return None if codes is None else (labels, codes)
 
-    def _labels(self, y: ArrayLike, rows: Any) -> Array:
+    def _labels(self, y: ArrayLike, rows: Any, *, stream: bool) -> Array:
         from sklearn.utils.multiclass import check_classification_targets
 
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        plain = one_dimension(y) if stream else None
+        if plain is not None and len(plain) == rows.n and plain.dtype.kind in "iubU":
+            return plain  # any of them may be a label; and that a chunk of a stream has many is no reason to warn
         labels: Array = column_or_1d(y, warn=True)
         self._same_length(rows, labels)
         if labels.dtype.kind == "O":
@@ -421,7 +425,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         with Transaction(self) as transaction:
             new = "learner_" not in self.__dict__
             rows = self._rows(X, reset=new, transaction=transaction)
-            labels, codes = self._known_labels(y, rows) or (self._labels(y, rows), None)
+            labels, codes = self._known_labels(y, rows) or (self._labels(y, rows, stream=True), None)
             weights = self._weights(sample_weight, rows)
             if not new and not len(self.classes_):
                 self.classes_ = labels[:0]  # all chunks were empty: none had labels of a type
@@ -466,7 +470,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
                     f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}"
                 )
         different, first = np.unique(labels, return_index=True)
-        unknown = ~np.isin(different, known)
+        unknown = unknown_labels(known, different)
         if unknown.any() and not is_open:
             label = different[unknown][0]
             raise ValueError(

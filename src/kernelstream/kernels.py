@@ -6,6 +6,7 @@ as ``kernel(X, Y)`` that returns such a matrix can stand where a learner takes a
 
 from __future__ import annotations
 
+import copy
 import numbers
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -179,7 +180,10 @@ class _Radial(Kernel):
         return self._with(gamma=gamma)
 
     def _with(self, **scale: Any) -> Self:
-        return type(self)(**{**self.get_params(), "gamma": None, "bandwidth": None, **scale})
+        other = copy.copy(self)  # without the names of the parameters, which take scikit-learn long to find
+        other.__dict__.update({"gamma": None, "bandwidth": None, **scale})
+        other._check()
+        return other
 
     def options(self) -> dict[str, Any]:
         """``gamma``."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.learners import Learner
+from kernelstream.learners.base import Mix
 from kernelstream.losses import Logistic, as_loss
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "outputs_of",
     "probabilities",
     "targets_of",
+    "unknown_labels",
     "with_label",
     "with_more_outputs",
 ]
@@ -110,6 +112,18 @@ def known_codes(classes: Array, labels: Array) -> Array | None:
     return codes
 
 
+def unknown_labels(classes: Array, labels: Array) -> Array:
+    """Which labels are not among the classes.
+
+    >>> unknown_labels(np.array([1, 2]), np.array([3, 1])).tolist()
+    [True, False]
+    """
+    if labels.dtype.kind != classes.dtype.kind or labels.dtype.kind not in "iubUf" or not len(classes):
+        return ~np.isin(labels, classes)
+    places = np.minimum(classes.searchsorted(labels), len(classes) - 1)
+    return np.asarray(classes[places] != labels)
+
+
 # ---- labels ----
 
 
@@ -163,37 +177,35 @@ def with_label(classes: Array, label: Any) -> tuple[Array, int]:
 # ---- a class is admitted ----
 
 
-def add_class(learner: Learner, n_classes: int, place: int) -> tuple[Array, Array]:
+def add_class(learner: Learner, n_classes: int, place: int) -> tuple[Mix, Array]:
     """Give a learner of ``n_classes`` one more, whose code is ``place``.
 
     Returns:
-        How old outputs mix into new ones (``old @ mix``; a column of zeros: no old output says anything about this class), and
-        the new code of each old class.
+        How old outputs become new ones, and the new code of each old class.
     """
     n = n_classes
     moved = np.arange(n) + (np.arange(n) >= place)
-    mix = np.zeros((outputs_of(n), outputs_of(n + 1)))
+    mix = Mix(np.zeros(outputs_of(n + 1), np.int64), np.zeros(outputs_of(n + 1)))
     if n <= 1:  # one column stays one; the first class is +1 while it is alone
-        mix[0, 0] = -1.0 if n == 1 and place == 1 else 1.0
+        mix.factors[0] = -1.0 if n == 1 and place == 1 else 1.0
     elif n == 2:
         share = learner.pair_share
-        mix[0, moved[0]], mix[0, moved[1]] = -share, share
+        mix.factors[moved] = -share, share
     else:
-        mix[np.arange(n), moved] = 1.0
+        mix.sources[moved], mix.factors[moved] = np.arange(n), 1.0
     if n:
         learner.mix_outputs(mix, lambda targets: targets_of(moved[codes_of_targets(targets, n)], n + 1))
     return mix, moved
 
 
-def with_more_outputs(scores: Array, mix: Array) -> Array:
+def with_more_outputs(scores: Array, mix: Mix) -> Array:
     """Scores laid out for more classes; a class that had no output gets the smallest score of the row.
 
-    >>> with_more_outputs(np.array([[2.0]]), np.array([[-1.0, 1.0, 0.0]])).tolist()
+    >>> with_more_outputs(np.array([[2.0]]), Mix(np.zeros(3, np.int64), np.array([-1.0, 1.0, 0.0]))).tolist()
     [[-2.0, 2.0, -2.0]]
     """
-    mixed = scores @ mix
-    absent = ~mix.any(axis=0)
-    mixed[:, absent] = mixed[:, ~absent].min(axis=1, keepdims=True)
+    mixed = mix.of(scores)
+    mixed[:, mix.new] = mixed[:, ~mix.new].min(axis=1, keepdims=True)
     return mixed
 
 

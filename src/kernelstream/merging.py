@@ -14,6 +14,7 @@ another base are refused and their tasks done again, and the sum is the base of 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -41,6 +42,7 @@ __all__ = [
     "delta_of",
     "digest",
     "in_epochs",
+    "learn_epoch",
     "merge",
 ]
 
@@ -64,13 +66,14 @@ class Progress(NamedTuple):
     seconds: float  # since the first epoch began
     workers: int | None = None
     refused: tuple[str, ...] = ()  # what was wrong with deltas of this epoch that were done again
+    before: int = 0  # rows learnt before the first epoch
 
     @property
     def seconds_left(self) -> float | None:
-        """At the rate so far."""
-        if self.all_rows is None or not self.rows:
+        """At the rate of the epochs so far."""
+        if self.all_rows is None or self.rows == self.before:
             return None
-        return self.seconds * (self.all_rows - self.rows) / self.rows
+        return self.seconds * (self.all_rows - self.rows) / (self.rows - self.before)
 
 
 def branch(model: Model) -> Model:
@@ -145,7 +148,7 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
 def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
     """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
     before, _ = unpack(base, "the base")
-    model, _ = unpack(base, "the base")
+    model = copy.deepcopy(before)
     model.learner_.hold()
     n, news = learn(model)
     arrays = _delta_of(before, model, n, task)
@@ -190,9 +193,7 @@ def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     record, arrays = _together(deltas)
     _check_base(record, digest(base))
     model, note = unpack(base, "the base")
-    _add(model, arrays)
-    if record["news"]:
-        model.set_columns(model.encoder_.told(*record["news"]).description)
+    _add(model, arrays, record["news"])
     return pack(model, note)
 
 
@@ -254,15 +255,33 @@ def in_epochs(
     2 1
     3 2
     """
-    began, merges = time.monotonic(), 0
+    began, merges, before = time.monotonic(), 0, rows
     for epoch in epochs:
         good, refused = _deltas_of(base, epoch, learn, retries)
         base, merges = add(base, good), merges + 1
         if progress is not None:
             rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
             size, seconds = sum(map(len, good)), time.monotonic() - began
-            progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused)))
+            progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused), before))
     return base
+
+
+def learn_epoch(
+    model: Model,
+    tasks: Collection[str],
+    learn: Callable[[bytes, list[str]], Iterable[bytes]],
+    *,
+    retries: int = 3,
+) -> tuple[int, list[str]]:
+    """One epoch as ``in_epochs`` does it, but added to this model, in place: a large one is packed once, and never unpacked.
+
+    Returns:
+        The bytes of the deltas, and what was wrong with those that were done again.
+    """
+    good, refused = _deltas_of(pack(model), tasks, learn, retries)
+    record, arrays = _together(good)
+    _add(model, arrays, record["news"])
+    return sum(map(len, good)), refused
 
 
 def _deltas_of(
@@ -418,7 +437,14 @@ def _classes(model: Model) -> str:
     return f"{len(model.classes_)} classes" if isinstance(model, KernelClassifier) else "no classes"
 
 
-def _add(model: Model, arrays: Arrays) -> None:
+def _add(model: Model, arrays: Arrays, news: Sequence[Any] = ()) -> None:
+    """Adds what was learnt, and what is new in columns."""
+    _add_rows(model, arrays)
+    if news:
+        model.set_columns(model.encoder_.told(*news).description)
+
+
+def _add_rows(model: Model, arrays: Arrays) -> None:
     if not arrays["sum/rows"][0]:
         return
     own = (_SCALER, _COUNTS, "sum/" + _CALIBRATION, "keep/" + _CALIBRATION)

@@ -330,7 +330,8 @@ def rebuild(core, model, memory):
     rows = arrays["kept_rows"]
     landmarks = rows[: min(9, len(rows))] / 2
     width, whitening = rows.shape[1], np.tril(np.full((len(landmarks), len(landmarks)), 0.3))
-    model.build(memory, np.full(width, 0.1), np.full(width, 0.5), 2.0, dense(core, landmarks), 0.7, whitening)
+    scaling = np.arange(width, dtype=np.int32), np.full(width, 0.1), np.full(width, 0.5)
+    model.build(memory, *scaling, 2.0, dense(core, landmarks), 0.7, whitening)
     model.replay(memory, dense(core, rows), targets, weights)
     if memory == "lasting" and model.local:
         model.refill(dense(core, rows), targets, weights, np.linspace(0.5, 1.0, width))
@@ -408,15 +409,19 @@ def test_mixture_refuses_what_does_not_fit(core):
     for targets, weights in ((np.full(40, 3.0), np.ones(40)), (y, np.ones(39)), (y[:39], np.ones(40))):
         with pytest.raises(ValueError, match=r"range|shape"):
             model.replay("lasting", rows, targets, weights)
+    scaling = np.arange(5, dtype=np.int32), np.zeros(5), np.ones(5)
     for points, whitening in (
         (matrix(10, 5), np.eye(10)),
         (matrix(9, 4), np.eye(9)),
         (matrix(9, 5), np.eye(8)),
     ):
         with pytest.raises(ValueError, match="shape"):
-            model.build("lasting", np.zeros(5), np.ones(5), 1.0, dense(core, points), 1.0, whitening)
+            model.build("lasting", *scaling, 1.0, dense(core, points), 1.0, whitening)
     with pytest.raises(ValueError, match="there is no middle"):
-        model.build("middle", np.zeros(5), np.ones(5), 1.0, dense(core, X[:2]), 1.0, np.eye(2))
+        model.build("middle", *scaling, 1.0, dense(core, X[:2]), 1.0, np.eye(2))
+    for columns in ([0, 1, 2, 3, 5], [0, 1, 2, 3, -1]):
+        with pytest.raises(ValueError, match="column"):
+            model.build("lasting", np.int32(columns), *scaling[1:], 1.0, dense(core, X[:2]), 1.0, np.eye(2))
     assert model.score(rows).tobytes() == before.tobytes()
 
 

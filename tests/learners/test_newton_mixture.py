@@ -95,6 +95,29 @@ def test_extreme_weights_are_the_oracles():
         np.testing.assert_allclose(scores(task, X, y, 8, w), oracle.run(X, y, w), rtol=1e-5, atol=1e-5)
 
 
+def levels(n, lags=3, seed=0):
+    """A series that stays at a level for a while and then jumps to another one, to be predicted from its values before."""
+    rng = np.random.default_rng(seed)
+    series = np.where(np.arange(n + lags) // 23 % 4 == 3, 20.0, 100.0) + 0.3 * rng.normal(size=n + lags)
+    return np.lib.stride_tricks.sliding_window_view(series[:-1], lags).copy(), series[lags:]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_jumps_and_wild_targets_are_the_oracles(ordered):
+    """Targets that stay where an outlier was, targets that come back, and wild ones among the first rows."""
+    X, y = levels(230)
+    y[[2, 9, 11, 150, 155]] *= [1e6, -1e4, 1e3, 1e3, -1e3]
+    oracle = Oracle(width=3, outputs=1, budget=12, regression=True, ordered=ordered)
+    learner = started("regression", 3)
+    want = oracle.run(X, y)
+    got = learner.run(as_rows(X), y) if ordered else learner.learn_set(as_rows(X), y)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    state = learner.state()
+    np.testing.assert_allclose(state["labels_repeats"], oracle.stayed, rtol=1e-12)
+    np.testing.assert_allclose(state["labels_changes"], oracle.came_back, rtol=1e-12)
+    assert not ordered or (oracle.stayed > 2 and oracle.came_back > 2)
+
+
 # ---- sets of rows ----
 
 
@@ -814,6 +837,7 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
         bad += [{"local_landmark_of": good["local_landmark_of"] + shift} for shift in (-1, -12, 12)]
         bad.append({"local_rows": good["local_rows"] * 0 + np.int16(5000)})
         bad += [{"trees_rows": good["trees_rows"] + np.int16(shift)} for shift in (-300, 300)]
+        bad.append({"trees_rows": good["trees_rows"] * 0 + np.int16(254)})  # fewer edges than that
         bad.append({"trees_weights": -good["trees_weights"]})
         for column, numbers in ((0, (-1, 3)), (1, (-1, 257)), (2, (-17, 0, 15)), (3, (-17, 0, 15))):
             for number in numbers:
@@ -904,6 +928,37 @@ def test_wild_targets_do_no_harm(share, factor):
     assert r2_score(y[clean], predicted[clean]) > 0.88
 
 
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+def test_one_wild_target_at_any_place_does_no_harm(size):
+    """Once there are eight rows to compare it with, not even the next forecast is spoilt, and later ones are about as good."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(160, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=len(X))
+    expected = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
+    for place in [*range(14), 20, 48, 49, 50, 63, 64, 65, 66, 100, 130]:
+        given = y.copy()
+        given[place] = -size
+        predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, given)
+        miss = np.abs(predicted - y)[max(9, place + 1) :]
+        assert miss.max() < np.ptp(y), place
+        late = slice(max(40, place + 1), None)
+        assert rms(predicted[late] - y[late]) < 2 * rms(expected[late] - y[late]), place
+
+
+def test_jumps_are_followed_at_once():
+    """Where targets stay after a jump the forecasts are as good as the target before, though that sees no jump coming either."""
+    X, y = levels(1500)
+    predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
+    assert rms((predicted - y)[1:]) < 1.03 * rms(y[:-1] - y[1:])
+    jumps = np.flatnonzero(np.abs(np.diff(y)) > 40) + 1
+    assert len(jumps) > 20
+    assert np.abs(predicted - y)[jumps[1:] + 1].max() < 8  # a tenth of a jump
+
+
+def rms(errors):
+    return float(np.sqrt(np.mean(errors**2)))
+
+
 def test_the_second_forecast_of_a_regression_is_the_first_target():
     forecasts = (
         NewtonMixture().start(3, regression=True).run(as_rows(np.eye(3)), np.array([40.0, 41.0, 42.0]))
@@ -952,3 +1007,42 @@ def test_the_table_of_the_documentation_names_what_is_there():
                 named |= {one.replace("lasting", expert) for expert in ("least_squares", "recent", "linear")}
     states = started("two", 3).state().keys() | started("two", 40).state().keys()
     assert named - {"recent_...", "learner.state()"} == states - {"shape"}
+
+
+# ---- the latest rows ----
+
+
+def moving_centroids(seed, rows=4000):
+    """50 Gaussian centroids of 5 classes in 10 dimensions that move by 0.001 per row."""
+    rng = np.random.default_rng(seed)
+    centres, speed, label = rng.random((50, 10)), rng.normal(size=(50, 10)), rng.integers(5, size=50)
+    speed *= 1e-3 / np.linalg.norm(speed, axis=1, keepdims=True)
+    deviation = rng.random(50)
+    X, y = np.empty((rows, 10)), np.empty(rows, int)
+    for i in range(rows):
+        centres += speed
+        speed[(centres > 1) | (centres < 0)] *= -1
+        c, step = rng.integers(50), rng.normal(size=10)
+        X[i], y[i] = centres[c] + step / np.linalg.norm(step) * rng.normal() * deviation[c], label[c]
+    return X, y
+
+
+def test_the_nearest_of_the_last_rows_is_no_better_where_classes_move():
+    """A 1-NN rule that knows the last rows only, whatever their number: rows from before must not keep voting."""
+    X, y = moving_centroids(0)
+    ours = (KernelClassifier(NewtonMixture()).predict_then_learn(X, y) != y)[500:].mean()
+    for window in (200, 400, 600):
+        wrong = 0
+        for i in range(500, len(y)):
+            first = max(0, i - window)
+            nearest = first + int(np.argmin(np.sum((X[first:i] - X[i]) ** 2, axis=1)))
+            wrong += y[nearest] != y[i]
+        assert ours <= wrong / (len(y) - 500), window
+
+
+def test_rows_of_a_set_have_no_latest():
+    """Their order means nothing: the expert of the latest rows has no share."""
+    X, y = moving_centroids(1, rows=300)
+    model = KernelClassifier(NewtonMixture(budget=20)).fit(X, y)
+    assert model.learner_.state()["local_shares"][5] == 0
+    assert model.partial_fit(X, y).learner_.state()["local_shares"][5] > 0

@@ -72,3 +72,57 @@ def test_memory_is_in_proportion_to_what_is_not_zero(learner: Any) -> None:
     twice = scipy.sparse.csr_array(wide(X))
     twice.resize((len(y), 2 * WIDE))
     np.testing.assert_allclose(model.score(twice), scores, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_features_never_met_cost_nothing_and_change_no_bit(regression: bool) -> None:
+    """Memory is in proportion to what is not zero, not to the width."""
+    X, y = rows()
+    Z = wide(X)
+    models = [NewtonMixture(budget=12).start(width, regression=regression) for width in (WIDE, 2**20)]
+    scores = [
+        model.run(scipy.sparse.csr_array((Z.data, Z.indices, Z.indptr), shape=(len(y), model.width)), y)
+        for model in models
+    ]
+    assert np.array_equal(*scores)
+    assert models[0].nbytes == models[1].nbytes < 500_000
+    assert sum(array.nbytes for array in models[1].state().values()) < 500_000
+
+
+def test_a_state_with_a_number_for_every_feature_is_read() -> None:
+    """As older versions wrote them for wide rows."""
+    X, y = rows()
+    Z = wide(X)
+    model = NewtonMixture(budget=12).start(WIDE)
+    model.run(Z[:60], y[:60])
+    state = model.state()
+    for name, width, fill in (
+        *(
+            (f"{memory}_{part}", WIDE, part == "scale")
+            for memory in ("lasting", "recent")
+            for part in ("centre", "scale")
+        ),
+        *((name, WIDE + 1, 0) for name in ("linear_weights", "linear_squares")),
+    ):
+        values, columns, starts = (state.pop(f"{name}_{part}") for part in ("values", "columns", "starts"))
+        assert starts.tolist() == [0, len(values)]
+        dense = np.full(width, float(fill))
+        dense[columns] = values
+        state[name] = dense[:, None] if name == "linear_weights" else dense
+    read = NewtonMixture(budget=12).restore(state)
+    assert np.array_equal(read.score(Z), model.score(Z))
+    assert np.array_equal(read.run(Z[60:], y[60:]), model.run(Z[60:], y[60:]))
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_mostly_zero_rows_are_rebuilt_from_what_is_not_zero(monkeypatch: Any, regression: bool) -> None:
+    """To rounding the same as with all zeros, and dense and CSR rows alike."""
+    X, y = rows()
+    Z = wide(X)[:, :WIDEST_DENSE]
+    few = NewtonMixture(budget=12).start(WIDEST_DENSE, regression=regression).run(Z, y)
+    dense = NewtonMixture(budget=12).start(WIDEST_DENSE, regression=regression).run(Z.toarray(), y)
+    monkeypatch.setattr("kernelstream.learners.newton_mixture.FEW", np.inf)
+    every = NewtonMixture(budget=12).start(WIDEST_DENSE, regression=regression).run(Z, y)
+    np.testing.assert_allclose(few, every, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(few, dense, rtol=1e-6, atol=1e-8)
+    assert not np.array_equal(few, np.zeros_like(few))

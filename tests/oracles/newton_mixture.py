@@ -13,6 +13,7 @@ from .base import Learner
 from .kernels import Array
 
 Kept = list[tuple[Array, float, float]]
+LocalRow = tuple[Array, int, np.float32, np.float32, Array]
 
 
 def soft_clip(z: Array) -> Array:
@@ -169,6 +170,7 @@ class Aggregate:
         4,
         0.01,
     )
+    LOCAL_SHARE = (0.1, 0.3)  # of classes, and in regression
 
     def __init__(
         self, experts: int, regression: bool, local: bool = False, ordered: bool = True, trees: bool = True
@@ -182,12 +184,14 @@ class Aggregate:
         )
         self.start_shares = np.ones(experts + 2)
         late = np.ones(experts)  # of an even share
-        late[1 if local else experts - 1 :] = 0.3 if local else self.LABELS_SHARE
+        late[1 if local else experts - 1 :] = self.LOCAL_SHARE[regression] if local else self.LABELS_SHARE
         part = np.ones(experts + 2)  # who takes part
         if not ordered:
             part[experts + 1] = 0  # forgetting_stack
         if not (ordered or local):
             part[[2, 4, 6]] = 0  # recent, window, labels
+        if local and not ordered:
+            part[5] = 0  # latest
         if not (trees or local):
             part[5] = 0
         late *= part[:experts]
@@ -205,7 +209,7 @@ class Aggregate:
         self.start = self.STACK_PRIOR * np.diag(late)
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
-        self.noise, self.rounds, self.outliers = 1.0, 0, 0.0
+        self.noise, self.rounds, self.outliers, self.outlier = 1.0, 0, 0.0, False
         self.usual_error, self.first_errors = 1.0, list[float]()
 
     def learn_stream(self) -> None:
@@ -230,13 +234,15 @@ class Aggregate:
         """The target that is learnt: not too far from the forecast, unless the last ones were too."""
         forecast, reach = float(self.forecast(z)[0]), 5 * self.usual_error
         miss = abs(y - forecast)
-        side = math.copysign(1, y - forecast) if self.rounds >= 8 and miss > reach else 0
+        self.outlier = self.rounds >= 8 and miss > reach
+        side = math.copysign(1, y - forecast) if self.outlier else 0
         if self.rounds < 64:
             self.first_errors.append(miss)
             self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
         else:
             rate = max(1 / (self.rounds + 1), 1e-3)
-            self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * min(miss, reach) ** 2)
+            counted = min(miss, 4 * self.usual_error)
+            self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * counted**2)
         self.usual_error = max(self.usual_error, 1e-6)
         self.outliers = 0.9 * self.outliers + 0.1 * side
         return forecast + side * reach if side and abs(self.outliers) < 0.25 else y
@@ -503,7 +509,7 @@ class Local:
 
     def clear(self) -> None:
         """No rows."""
-        self.rows: list[tuple[Array, int, np.float32, np.float32, Array]] = []
+        self.rows: list[LocalRow] = []
 
     def steps(self, z: Array) -> Array:
         """A scaled row as integers."""
@@ -533,11 +539,7 @@ class Local:
         if not around:
             return None
         near = around[:24]
-        distance = np.sqrt([float(np.sum((row[0] - q) ** 2)) for row in around])
-        length = next(d for d in (distance[len(around) // 2], distance[-1], 1.0) if d > 0)
-        r = math.sqrt(3) / length * distance
-        share = (1 + r) * np.exp(-r) * [min(max(float(row[3]), 1e-9), 1e3) for row in around]
-        share /= share.sum() + 0.5
+        share = smoother(q, around, 1, 0.5)
         S = np.array([row[0] for row in near])
         to_query = np.sqrt(np.sum((S - q) ** 2, axis=1).astype(float))
         positive = [d for d in (to_query[len(near) // 2], to_query[-1], 1.0) if d > 0]
@@ -549,6 +551,23 @@ class Local:
         Y = np.array([columns(float(row[2]), outputs) for row in around])
         R = np.array([row[4] for row in around], float)
         return a @ Y[: len(a)], a @ R[: len(a)], share @ Y, share @ R
+
+    def latest(self, z: Array, outputs: int) -> Array:
+        """Of the target, by the nearest of the last rows."""
+        q = self.steps(z)
+        aged = sorted(enumerate(self.rows[:-513:-1]), key=lambda row: int(np.sum((row[1][0] - q) ** 2)))[:8]
+        left = np.array([1 - age / 512 for age, _ in aged])
+        share = smoother(q, [row for _, row in aged], 0.2, 0.03, left)
+        return share @ np.array([columns(float(row[2]), outputs) for _, row in aged])
+
+
+def smoother(q: Array, rows: list[LocalRow], times: float, nothing: float, by: Array | float = 1.0) -> Array:
+    """Coefficients by a Matern kernel as long as some times the median distance."""
+    distance = np.sqrt([float(np.sum((row[0] - q) ** 2)) for row in rows])
+    length = next(d for d in (distance[len(rows) // 2], distance[-1], 1.0) if d > 0)
+    r = math.sqrt(3) / (times * length) * distance
+    share = (1 + r) * np.exp(-r) * [min(max(float(row[3]), 1e-9), 1e3) for row in rows] * by
+    return np.array(share / (share.sum() + nothing))
 
 
 class NewtonMixture(Learner):
@@ -581,9 +600,10 @@ class NewtonMixture(Learner):
         self.trees = None if self.wide else Trees(width, outputs, regression, budget)
         self.aggregate = Aggregate(7, regression, ordered=ordered, trees=not self.wide)
         self.local = Local(width, local_rows) if width <= 3 * budget else None
-        self.local_aggregate = Aggregate(5, regression, local=True, ordered=ordered)
+        self.local_aggregate = Aggregate(6, regression, local=True, ordered=ordered)
         self.residuals: list[Array] = []  # of the rows kept, in the units of the targets
-        self.labels, self.last_target = Labels(self.classes), 0.0
+        self.labels, self.last_target, self.last_outlier = Labels(self.classes), 0.0, False
+        self.stayed = self.came_back = 0.0  # how often targets stayed where an outlier was
         self.empty("lasting")
         self.empty("recent")
 
@@ -651,34 +671,50 @@ class NewtonMixture(Learner):
         """Experts x classes, what the aggregation sees."""
         raw = self.raw(x)
         if self.regression:
-            return np.vstack([raw, [[self.last_target]]])
+            return np.vstack([raw, [[self.standard(self.kept[-1][1]) if self.kept else 0.0]]])
         raw[[1, 4]] *= 4
         if self.outputs == 1:
             raw = np.hstack([np.zeros((6, 1)), raw])
         return np.vstack([np.clip(raw, -15, 15), self.labels.logits()])
 
-    def score_one(self, x: Array) -> Array:
+    def within(self, x: Array) -> Array:
+        """The forecast of the two aggregations."""
         p = self.aggregate.forecast(self.logits(x))
         z = self.local_logits(x, p)
-        p = p if z is None else self.local_aggregate.forecast(z)
+        return p if z is None else self.local_aggregate.forecast(z)
+
+    def score_one(self, x: Array) -> Array:
+        p = self.within(x)
         if self.regression:
+            if self.ordered and self.last_outlier and self.stays(x):
+                p = np.array([self.last_target])
             return p * self.target_spread + self.target_centre
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
+
+    def stays(self, x: Array) -> bool:
+        """Whether the next target is expected where the last one, an outlier, was."""
+        rows, centre = np.array([row for row, _, _ in self.kept]), self.lasting.centre
+        farthest = np.abs(rows - centre).max(axis=0)
+        far = self.learnt >= 64 and bool(np.any((farthest > 0) & (np.abs(x - centre) > 2 * farthest)))
+        return self.stayed + 2 * far > self.came_back + 1
 
     def local_logits(self, x: Array, p: Array) -> Array | None:
         """What the local aggregation sees: the aggregation's forecast, the neighbours', the first corrected, and so on."""
         made = None if self.local is None else self.local.forecasts(self.lasting.scaled(x), self.outputs)
         if made is None:
             return None
+        latest = np.zeros(self.outputs)
+        if self.ordered and self.local is not None:
+            latest = self.local.latest(self.lasting.scaled(x), self.outputs)
         seen = [p if self.regression else np.log(np.maximum(p, 1e-6))]
-        for f, missing in (made[:2], made[2:]):
+        for f, missing in (made[:2], made[2:], (latest, np.zeros(self.outputs))):
             if self.regression:
                 seen += [f, p + missing]
                 continue
             if self.outputs == 1:
                 f, missing = np.append(0.0, f), np.append(-missing, missing)
             seen += [np.clip(4 * f, -15, 15), np.log(np.maximum(p + missing / 2, 0.005))]
-        return np.array(seen)
+        return np.array(seen[:-1])  # the latest rows correct nothing
 
     def learn_local(self, x: Array, label: float, target: float, w: float, p: Array) -> None:
         """p: the aggregation's forecast."""
@@ -794,7 +830,12 @@ class NewtonMixture(Learner):
             self.target_centre = y
         target = self.standard(y)
         if self.regression:
+            if self.ordered and self.last_outlier:
+                near = abs(target - self.last_target) < abs(target - float(self.within(x)[0]))
+                self.stayed, self.came_back = 0.998 * self.stayed + near, 0.998 * self.came_back + (not near)
             bounded = self.aggregate.bounded(logits, target)
+            if self.ordered:
+                self.last_target, self.last_outlier = target, self.aggregate.outlier
             if bounded != target:
                 target, y = bounded, bounded * self.target_spread + self.target_centre
         self.weights = np.append(self.weights, w)
@@ -818,22 +859,24 @@ class NewtonMixture(Learner):
         if not self.ordered:
             self.learnt += 1
             self.lasting_age += 1
-            if self.lasting_age != self.next_rebuild:
+            tamed = self.tame()
+            if self.lasting_age != self.next_rebuild and not tamed:
                 self.rescale_local()
                 return
             if self.regression:
-                self.standardise()
+                self.standardise(tamed)
             self.rebuild("lasting")
             return
-        if self.regression:
-            self.last_target = target
-        else:
+        if not self.regression:
             self.labels.learn(int(label), w)
         self.learnt += 1
         self.lasting_age += 1
         due = set()
         if self.lasting_age == self.next_rebuild:
             due = {"lasting", "recent"} if self.lasting_age == self.learnt else {"lasting"}
+        tamed = self.tame()
+        if tamed:
+            due = {"lasting", "recent"}
         self.cusum = max(0.0, self.cusum + float(losses[0] - losses[2]) - 0.01)
         self.cusum_age = self.cusum_age + 1 if self.cusum > 0 else 0
         if self.cusum > 64 and self.cusum_age >= 32 and self.learnt > self.capacity:
@@ -850,7 +893,7 @@ class NewtonMixture(Learner):
             due.add("recent")
             self.events.append((self.learnt, "uncovered"))
         if due == {"lasting", "recent"} and self.regression:
-            self.standardise()
+            self.standardise(tamed)
         for which in ("lasting", "recent"):
             if which in due:
                 self.rebuild(which)
@@ -867,7 +910,23 @@ class NewtonMixture(Learner):
 
     # ---- rebuilding ----
 
-    def standardise(self) -> None:
+    def tame(self) -> bool:
+        """Whether a wild target was found among the first ones; it is moved."""
+        n = self.learnt
+        if not self.regression or not 4 <= n <= self.capacity or n != self.lasting_age:
+            return False
+        y = np.array([y for _, y, _ in self.kept])
+        median = np.sort(y)[n // 2]
+        away = np.abs(y - median)
+        usual = np.sort(away)[(n - 1) * 4 // 5]
+        far = away > (300 if n < 8 else 30) * usual
+        if self.aggregate.rounds >= 64 or usual == 0 or not 0 < far.sum() <= max(2, n // 25):
+            return False
+        y = np.where(far, median + np.sign(y - median) * usual, y)
+        self.kept = [(x, tamed, w) for (x, _, w), tamed in zip(self.kept, y.tolist(), strict=True)]
+        return True
+
+    def standardise(self, tamed: bool = False) -> None:
         """The scale of the targets from the rows kept."""
         targets = self.without_outliers()
         self.kept = [(x, y, w) for (x, _, w), y in zip(self.kept, targets, strict=True)]
@@ -875,10 +934,10 @@ class NewtonMixture(Learner):
         self.target_centre, self.target_spread = float(targets.mean()), float(targets.std())
         if self.target_spread <= 1e-12 * abs(self.target_centre):
             self.target_spread = max(1.0, abs(self.target_centre))
-        if self.lasting_age <= 2:  # losses of targets of unknown scale
+        if self.lasting_age <= 2 or tamed:  # losses of targets of unknown scale
             self.residuals = [0 * residual for residual in self.residuals]
             self.aggregate = Aggregate(7, True, ordered=self.ordered, trees=not self.wide)
-            self.local_aggregate = Aggregate(5, True, local=True, ordered=self.ordered)
+            self.local_aggregate = Aggregate(6, True, local=True, ordered=self.ordered)
         else:
             for aggregate in (self.aggregate, self.local_aggregate):
                 aggregate.rescale(before / self.target_spread)

@@ -11,7 +11,7 @@ import copy
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from kernelstream.kernels import as_kernel
 from kernelstream.parameters import DefaultParts
 from kernelstream.rows import as_arrays, as_rows
 
-__all__ = ["Array", "Learner", "State", "state_error"]
+__all__ = ["Array", "Learner", "Mix", "State", "state_error"]
 
 Array = NDArray[Any]
 State = dict[str, Array]
@@ -31,6 +31,30 @@ State = dict[str, Array]
 _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
 #: Values that nothing can change, so that a snapshot need not copy them.
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
+
+
+class Mix(NamedTuple):
+    """How outputs become others when a class appears: new output c is ``factors[c]`` times old output ``sources[c]``.
+
+    A factor of 0: no old output says anything about this one. So many numbers per class, not per pair of classes.
+
+    >>> Mix(np.array([0, 0, 0]), np.array([-1.0, 0.0, 1.0])).of(np.array([[2.0]])).tolist()
+    [[-2.0, 0.0, 2.0]]
+    """
+
+    sources: Array
+    factors: Array
+
+    @property
+    def new(self) -> Array:
+        """Which outputs come from no old one."""
+        return np.asarray(self.factors == 0)
+
+    def of(self, columns: Array) -> Array:
+        """The new outputs, along the last axis."""
+        mixed = np.take(columns, self.sources, axis=-1)
+        mixed *= self.factors
+        return mixed
 
 
 class Learner(DefaultParts, ABC):
@@ -340,36 +364,26 @@ class Learner(DefaultParts, ABC):
         state["shape"][0] = width
         self.restore(state)
 
-    def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
-        """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
-        state, fresh = self.state(), self._fresh(self._width, mix.shape[1])
+    def mix_outputs(self, mix: Mix, recode: Callable[[Array], Array]) -> None:
+        """Replace the outputs by others; ``recode`` turns old targets into new ones."""
+        state, fresh = self.state(), self._fresh(self._width, len(mix.sources))
         for name, axis in self._axes(self.output_axes, 0, 1).items():
             if name in state:
                 columns = np.moveaxis(state[name], axis, -1)
                 if name in self.linear_arrays:
-                    source = np.abs(mix).argmax(axis=0)
-                    if (
-                        np.count_nonzero(mix, axis=0) <= 1
-                    ).all():  # each old output goes to one place: no sums
-                        mixed = columns[..., source] * mix[source, np.arange(len(source))].astype(
-                            columns.dtype
-                        )
-                    else:
-                        mixed = columns @ mix.astype(columns.dtype)
+                    mixed = mix.of(columns)
                 else:
-                    source = np.abs(mix).argmax(axis=0)
-                    is_new = ~mix.any(axis=0)
-                    mixed = columns[..., source]
-                    mixed[..., is_new] = np.moveaxis(fresh[name], axis, -1)[..., is_new]
+                    mixed = columns[..., mix.sources]
+                    mixed[..., mix.new] = np.moveaxis(fresh[name], axis, -1)[..., mix.new]
                 state[name] = np.ascontiguousarray(np.moveaxis(mixed, -1, axis))
         for name in self.target_arrays:
             if name in state:
                 state[name] = recode(state[name])
         self._mix_more(state, mix)
-        state["shape"][1] = mix.shape[1]
+        state["shape"][1] = len(mix.sources)
         self.restore(state)
 
-    def _mix_more(self, state: State, mix: Array) -> None:
+    def _mix_more(self, state: State, mix: Mix) -> None:
         """Change what else in the state belongs to an output, for a learner whose arrays are not by columns."""
 
     # ---- how rows and the state reach the methods above; the learners of the compiled core have their own way ----

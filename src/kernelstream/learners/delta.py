@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 
 from kernelstream.learners.base import Array, State
 
-__all__ = ["averaged", "from_half", "half", "inverse", "projected", "record_keys", "together"]
+__all__ = ["averaged", "from_half", "half", "inverse", "projected", "record_keys", "stacked", "together"]
 
 
 def together(deltas: Iterable[State]) -> State:
@@ -50,8 +50,21 @@ def _pair(a: State, b: State) -> State:
             kept = rest.partition("/")[0]
             keys = np.concatenate([a[f"keep/{kept}/key"], b[f"keep/{kept}/key"]])
             order = np.argsort(keys, kind="stable")[: int(a[f"keep/{kept}/limit"][0])]
-            result[name] = a[name] if name.endswith("/limit") else np.concatenate([a[name], b[name]])[order]
+            result[name] = a[name] if name.endswith("/limit") else stacked(a[name], b[name])[order]
     return result
+
+
+def stacked(a: Array, b: Array) -> Array:
+    """The records of both; those with fewer columns get zeros at the end.
+
+    >>> stacked(np.array([[1.0, 2.0]]), np.array([[3.0]])).tolist()
+    [[1.0, 2.0], [3.0, 0.0]]
+    """
+    if a.ndim == 2 and a.shape[1] != b.shape[1]:
+        most = max(a.shape[1], b.shape[1])
+        a, b = (np.pad(records, ((0, 0), (0, most - records.shape[1]))) for records in (a, b))
+    both: Array = np.concatenate([a, b])
+    return both
 
 
 def averaged(total: State, name: str) -> Array:

@@ -45,11 +45,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
-
 from kernelstream._core import core
 from kernelstream.kernels import core_kernel
-from kernelstream.learners.base import Array, State
+from kernelstream.learners.base import Array, Mix, State
 from kernelstream.learners.kernel_learner import KernelLearner
 from kernelstream.losses import Loss, as_loss
 from kernelstream.validate import check_integer, check_number, check_seed
@@ -124,10 +122,9 @@ class NewtonLearner(KernelLearner):
             return float(self.dimension)
         return 1.0 if self.eta is None and self._loss().name not in CURVED else 0.0
 
-    def _mix_more(self, state: State, mix: Array) -> None:
+    def _mix_more(self, state: State, mix: Mix) -> None:
         """The second-order matrix of a class is that of the output it comes from; a new one starts with the first's."""
-        sources = np.abs(mix).argmax(axis=0)
-        self._copy_matrices(state, sources)
+        self._copy_matrices(state, mix.sources)
 
     @abstractmethod
     def _copy_matrices(self, state: State, sources: Array) -> None:

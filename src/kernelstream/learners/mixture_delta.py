@@ -7,33 +7,80 @@
   merged model forgets by the rows of one part, not of all.
 - linear of wide rows: its squares add, its weights are averaged by rows.
 - shares: their geometric mean by rows. Fixed share keeps them above a least value, so their ratios are no sums of losses.
-- rows kept: a random sample of the parts'. The local memory: the rows of the base, then those of all parts, the newest the last.
-- trees: those of the base, which then learn the rows kept of all parts.
-- window: empty; labels: that of the base. They depend on the order of rows, and there is none between parts.
+- rings (rows kept, local memory, trees): those of the base, and then the rows of all parts, the newest the last, as many as
+  fit. Trees that a part has grown are not sent: those of the base learn the rows of all parts. The window and the last label
+  see the newest rows kept.
+
+So one part, merged, is the part, to rounding.
 
 Broderick, Boyd, Wibisono, Wilson and Jordan, "Streaming variational Bayes", NIPS 2013.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
+import scipy.sparse
 
 from kernelstream.learners.base import Array, State
-from kernelstream.learners.delta import averaged, from_half, half, inverse, record_keys
+from kernelstream.learners.delta import averaged, from_half, half, inverse, record_keys, stacked
+from kernelstream.rows import rows_of_state, state_of_rows
 
-__all__ = ["KEPT", "LOCAL", "added", "delta_between"]
+__all__ = ["added", "delta_between", "newest_last", "with_records", "without_records"]
 
 #: Experts whose statistics add, and those that forget.
 LASTING, RECENT = ("lasting", "least_squares", "linear"), ("recent",)
+#: The linear expert of wide rows.
+LINEAR = ("linear_weights", "linear_squares")
 #: Numbers and arrays that follow the stream, and those that count rounds.
 FOLLOWED = (
     *("noise", "local_noise", "usual_error", "outliers", "coverage", "weight_sum", "weight_squares"),
     *("labels_repeats", "labels_changes", "labels_frequency"),
 )
 COUNTED = ("learnt", "lasting_age", "recent_age", "noise_rounds", "local_noise_rounds")
-#: The ring of the last rows learnt, and the rows of the local memory.
-KEPT = ("kept_rows", "kept_targets", "kept_weights", "kept_residuals")
-LOCAL = ("local_rows", "local_targets", "local_weights", "local_residuals")
+#: Rings of rows: those kept, the local memory's and the trees'; and what counts the rows that were put in.
+RINGS = {
+    "kept": ("kept_rows", "kept_columns", "kept_values", "kept_targets", "kept_weights", "kept_residuals"),
+    "local": ("local_rows", "local_targets", "local_weights", "local_residuals"),
+    "trees": ("trees_rows", "trees_targets", "trees_weights"),
+}
+PUT = {"kept": "learnt", "local": "local_next", "trees": "trees_next"}
+
+
+def with_records(state: State) -> State:
+    """The state with sparse rows kept as records, that is with as many columns and values each: entries that are 0 come last.
+
+    What the linear expert stores by column met becomes dense, so that parts add up.
+    """
+    if "kept_rows_starts" not in state:
+        return state
+    width = int(state["shape"][0])
+    rows = rows_of_state("kept_rows", state, width)
+    counts = np.diff(rows.indptr)
+    used = np.arange(counts.max(initial=0)) < counts[:, None]
+    columns, values = np.zeros(used.shape, np.int32), np.zeros(used.shape)
+    columns[used], values[used] = rows.indices, rows.data
+    linear = {name: rows_of_state(name, state, 1 + width).toarray() for name in LINEAR}
+    return state | {"kept_columns": columns, "kept_values": values} | linear
+
+
+def without_records(state: State) -> State:
+    """The state of which ``with_records`` made records; the window is empty."""
+    if "kept_columns" not in state:
+        return state
+    width = int(state["shape"][0])
+    columns, values = state.pop("kept_columns"), state.pop("kept_values")
+    used = values != 0
+    starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+    rows = scipy.sparse.csr_array((values[used], columns[used], starts), shape=(len(values), width))
+    for name in LINEAR:
+        state |= state_of_rows(name, scipy.sparse.csr_array(state.pop(name)))
+    return (
+        state
+        | state_of_rows("kept_rows", rows)
+        | state_of_rows("window_points", scipy.sparse.csr_array((0, width)))
+    )
 
 
 def natural(state: State, expert: str) -> tuple[Array, Array]:
@@ -54,8 +101,8 @@ def stacks(state: State, name: str) -> list[tuple[Array, Array]]:
     return parts
 
 
-def delta_between(base: State, state: State, rows: int, task: str, max_local: int) -> State:
-    """What a part has learnt since its base; no round is pending in either. ``max_local``: rows of a full local memory."""
+def delta_between(base: State, state: State, rows: int, task: str, capacities: dict[str, int]) -> State:
+    """What a part has learnt since its base; no round is pending in either. ``capacities``: rows of full rings."""
     n = float(rows)
     delta: State = {"sum/rows": np.array([n])}
     for expert in LASTING:
@@ -88,24 +135,28 @@ def delta_between(base: State, state: State, rows: int, task: str, max_local: in
         delta[f"sum/{name}"] = n * np.asarray(state[name], np.float64)
     for name in _present(COUNTED, state):
         delta[f"sum/{name}"] = (state[name] - base[name]).astype(np.float64)
-    learnt, capacity = int(state["learnt"][0]), len(state["kept_targets"])
-    slots = np.arange(max(int(base["learnt"][0]), learnt - capacity), learnt) % capacity
-    delta |= {"keep/kept/limit": np.array([float(capacity)]), "keep/kept/key": record_keys(task, len(slots))}
-    delta |= {f"keep/kept/{name}": state[name][slots] for name in _present(KEPT, state)}
-    if "local_rows" in state:
-        since, count = int(state["local_next"][0]) - int(base["local_next"][0]), len(state["local_rows"])
-        slots = np.arange(since - min(since, count), since)  # numbered from the base on
+    for ring, capacity in capacities.items():
+        first = int(base[PUT[ring]][0])
+        since = int(state[PUT[ring]][0]) - first
+        numbers = np.arange(max(0, since - capacity), since)  # from the base on
         delta |= {
-            "keep/local/limit": np.array([float(max_local)]),
-            "keep/local/key": record_keys(task, since)[since - len(slots) :] - slots,  # the newest stay
+            f"keep/{ring}/limit": np.array([float(capacity)]),
+            f"keep/{ring}/key": record_keys(task, since)[numbers] - numbers,  # the newest stay
         }
-        slots = (slots + int(base["local_next"][0])) % max_local
-        delta |= {f"keep/local/{name}": state[name][slots] for name in LOCAL}
+        slots = (first + numbers) % capacity
+        delta |= {f"keep/{ring}/{name}": state[name][slots] for name in _present(RINGS[ring], state)}
     return delta
 
 
+def newest_last(delta: State, ring: str) -> list[Array]:
+    """The rows of all parts for a ring, in the order in which they are put in."""
+    order = np.argsort(-delta[f"keep/{ring}/key"], kind="stable")
+    names = _present(RINGS[ring], {name.removeprefix(f"keep/{ring}/") for name in delta})
+    return [np.ascontiguousarray(delta[f"keep/{ring}/{name}"][order]) for name in names]
+
+
 def added(base: State, delta: State) -> State:
-    """The state of the base with what its parts have learnt, but for the rows of the local memory."""
+    """The state of the base with what its parts have learnt, but for the local memory, the trees and the window."""
     state = {name: array.copy() for name, array in base.items()}
     for expert in (*LASTING, *RECENT):
         if f"{expert}_covariance" in state:
@@ -163,11 +214,15 @@ def _add_kept(state: State, base: State, delta: State) -> None:
     new = len(delta["keep/kept/key"])
     old = np.arange(max(0, learnt0 - (capacity - new)), learnt0) % capacity
     slots = np.arange(learnt - len(old) - new, learnt) % capacity
-    for name in _present(KEPT, state):
-        state[name][slots] = np.concatenate([base[name][old], delta[f"keep/kept/{name}"]])
+    names = _present(RINGS["kept"], state)
+    for name, new_rows in zip(names, newest_last(delta, "kept"), strict=True):
+        rows = stacked(base[name][old], new_rows)
+        if rows.shape[1:] != state[name].shape[1:]:  # sparse rows with more entries
+            state[name] = np.zeros((capacity, *rows.shape[1:]), rows.dtype)
+        state[name][slots] = rows
 
 
-def _present(names: tuple[str, ...], state: State) -> list[str]:
+def _present(names: tuple[str, ...], state: Container[str]) -> list[str]:
     return [name for name in names if name in state]
 
 

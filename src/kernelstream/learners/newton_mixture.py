@@ -12,7 +12,8 @@ squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 ro
 ``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
 often a label follows itself, and the classes' recent frequencies, x unseen; (7) *trees*: small regression trees, each fitted
 to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
-(3) differ in their prior, and (6) is the target before. (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
+(3) differ in their prior, and (6) is the target before; after an outlier the forecast may be the outlier itself (see
+``src/core/labels.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
 *lasting* one; (3) and (5) the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
@@ -53,9 +54,15 @@ from kernelstream._core import core
 from kernelstream.blas import one_thread
 from kernelstream.errors import MergeError
 from kernelstream.explanations import Event, EventLog, Neighbours
-from kernelstream.learners.base import State, state_error
+from kernelstream.learners.base import Mix, State, state_error
 from kernelstream.learners.core_learner import CoreLearner
-from kernelstream.learners.mixture_delta import KEPT, LOCAL, added, delta_between
+from kernelstream.learners.mixture_delta import (
+    added,
+    delta_between,
+    newest_last,
+    with_records,
+    without_records,
+)
 from kernelstream.rows import WIDEST_DENSE, as_rows, rows_of_state
 from kernelstream.validate import check_integer
 
@@ -83,13 +90,16 @@ TRIAL, MIN_TRIAL = 256, 16
 #: linear part, shared by the features that vary.
 KERNEL_PRIOR, LINEAR_PRIOR = (10.0, 30.0), (30.0, 90.0)
 
+#: Wide rows kept with fewer than one number in so many that is not zero are taken as sparse ones.
+FEW = 8
 #: Fewer rows than these are no local memory.
 MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
 SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
 
-#: Local experts in model files of format 2; experts in those of formats 1 to 3, which had no trees, the fifth now.
-FORMAT_2_LOCAL, FORMAT_3_EXPERTS, TREES = 3, 6, 5
+#: Local experts in model files of format 2, and of formats 3 and 4; experts in those of formats 1 to 3, which had no trees, the
+#: fifth now.
+OLDER_LOCAL, FORMAT_3_EXPERTS, TREES = (3, 5), 6, 5
 #: What model files of format 1 called the state's numbers, counters and arrays: by position, and by the beginning of the name.
 FORMAT_1_NUMBERS = (
     *(
@@ -143,6 +153,15 @@ class Trial(NamedTuple):
     landmarks: Array | None
     products: Array
     varying: float
+    targets: Array
+    weights: Array
+
+
+class Kept(NamedTuple):
+    """Rows kept: those (an array, or a CSR matrix) of some columns, all others being zero; their targets and weights."""
+
+    rows: Any
+    columns: Array
     targets: Array
     weights: Array
 
@@ -231,11 +250,18 @@ class NewtonMixture(CoreLearner):
         0.9...
         """
         landmarks, window, kept = self._sizes(width)
+        if (
+            width > WIDEST_DENSE
+        ):  # nothing is by feature before there are rows; the rest stands in whole lines of 8
+            slots, inputs = -(-landmarks // 8) * 8, -(-(1 + outputs) // 8) * 8
+            features, points = slots + inputs, 2 * landmarks + window
+            numbers = 3 * features * (features + 18 + outputs) + 2 * slots * landmarks + 2 * window**2
+            return 8 * numbers + 80 * points + 32 * kept
         wide = width > 3 * landmarks
         features = landmarks + 1 + (outputs if wide else width)
         linear = (1 + width) * (1 + outputs) if wide else (1 + width) ** 2
         numbers = 3 * features * (features + 18 + outputs) + linear + 2 * landmarks**2
-        stored = 6 * width + (0 if width > WIDEST_DENSE else (2 * landmarks + window + kept) * width)
+        stored = (6 + 2 * landmarks + window + kept) * width
         trees = (
             0
             if wide
@@ -326,10 +352,6 @@ class NewtonMixture(CoreLearner):
     def delta_since(self, base: State, rows: int, task: str) -> State:
         """What has been learnt with the memories of the base; see ``mixture_delta.py``."""
         state = self.state()
-        if self._width > WIDEST_DENSE:
-            raise MergeError(
-                f"models of more than {WIDEST_DENSE} features, whose rows are kept sparse, cannot be merged"
-            )
         parts = tuple(
             f"{memory}_{part}"
             for memory in self._core.MEMORIES
@@ -342,28 +364,29 @@ class NewtonMixture(CoreLearner):
                 )
         with one_thread():
             return delta_between(
-                self._flushed(base),
-                self._flushed(state),
+                with_records(self._flushed(base)),
+                with_records(self._flushed(state)),
                 rows,
                 task,
-                self._local_rows(self._width, self._outputs),
+                self._rings(),
             )
+
+    def _rings(self) -> dict[str, int]:
+        """How many rows the rings may have, where there are such."""
+        kept = len(self._core.kept_targets)
+        rings = {"kept": kept, "local": int(self._core.local), "trees": int(self._core.trees)}
+        return {ring: rows for ring, rows in rings.items() if rows}
 
     def add_delta(self, delta: State) -> None:
         """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
         before = self._core.lasting_age
         with one_thread():
-            self.restore(added(self._flushed(self.state()), delta))
-        if "keep/local/key" in delta:
-            order = np.argsort(-delta["keep/local/key"], kind="stable")
-            self._core.absorb(*(np.ascontiguousarray(delta[f"keep/local/{name}"][order]) for name in LOCAL))
+            self.restore(without_records(added(with_records(self._flushed(self.state())), delta)))
+        self._core.see_last()
+        if self._core.local:
+            self._core.absorb(*newest_last(delta, "local"))
         if self._core.trees:
-            rows, targets, weights = (delta[f"keep/kept/{name}"] for name in KEPT[:3])
-            self._core.teach_trees(
-                as_rows(np.ascontiguousarray(rows), np.float64),
-                np.ascontiguousarray(targets),
-                np.ascontiguousarray(weights),
-            )
+            self._core.teach_trees(*newest_last(delta, "trees"))
         if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
@@ -390,9 +413,9 @@ class NewtonMixture(CoreLearner):
 
     def _standardise(self) -> None:
         """Set the scale of the targets from the rows kept; both memories are about to be rebuilt."""
-        kept, targets, _ = self._kept(self._core.lasting_age)
+        kept = self._kept(self._core.lasting_age)
         with one_thread():
-            targets = without_outliers(kept, targets)
+            targets = without_outliers(kept.rows, kept.targets)
         self._core.replace_kept_targets(targets)
         exponent = int(np.frexp(np.abs(targets).max(initial=0.0))[1])
         unit = np.ldexp(targets, -exponent)  # no square overflows; powers of two cost no digit
@@ -406,16 +429,31 @@ class NewtonMixture(CoreLearner):
         with one_thread():
             ages = {m: self._core.lasting_age if m == "lasting" else self._core.learnt for m in memories}
             for n in dict.fromkeys(ages.values()):  # memories of the same rows are the same
-                self._rebuild_from([m for m in memories if ages[m] == n], *self._kept(n))
+                self._rebuild_from([m for m in memories if ages[m] == n], self._kept(n))
 
-    def _kept(self, n: int) -> tuple[Any, Array, Array]:
-        """The last n rows kept (an array, of wide rows a CSR matrix), their targets and weights."""
-        rows, targets, weights = self._core.kept(n)
-        return rows_of_state("kept_rows", rows, self._width), targets, weights
+    def _kept(self, n: int) -> Kept:
+        """The last n rows kept; of wide rows that are mostly zero, only the features that are not zero in all of them."""
+        arrays, targets, weights = self._core.kept(n)
+        rows = rows_of_state("kept_rows", arrays, self._width)
+        dense = not scipy.sparse.issparse(rows)
+        if dense and (not self._core.wide or FEW * np.count_nonzero(rows) > rows.size):
+            return Kept(rows, np.arange(self._width, dtype=np.int32), targets, weights)
+        rows = scipy.sparse.csr_array(rows) if dense else rows
+        columns, at = np.unique(rows.indices, return_inverse=True)
+        rows = scipy.sparse.csr_array((rows.data, at, rows.indptr), shape=(len(targets), len(columns)))
+        return Kept(rows, columns.astype(np.int32), targets, weights)
 
-    def _rebuild_from(self, memories: list[str], kept: Array, targets: Array, weights: Array) -> None:
-        centre, scale, varying = scaling(kept)
-        z = scaled(kept, centre, scale)
+    def _whole(self, rows: Any, columns: Array) -> Any:
+        """Rows of some columns as the core's rows of all columns."""
+        if scipy.sparse.issparse(rows):
+            shape = (rows.shape[0], self._width)
+            rows = scipy.sparse.csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
+        return as_rows(rows, np.float64)
+
+    def _rebuild_from(self, memories: list[str], kept: Kept) -> None:
+        targets, weights = kept.targets, kept.weights
+        centre, scale, varying = scaling(kept.rows)
+        z = scaled(kept.rows, centre, scale)
         n = len(targets)
         landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
         square = squares(landmarks)
@@ -442,9 +480,9 @@ class NewtonMixture(CoreLearner):
             gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
         factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
         whitening = np.ascontiguousarray(dtrtri(factor, lower=1)[0])
-        points, again = as_rows(landmarks, np.float64), as_rows(kept, np.float64)
+        points, again = self._whole(landmarks, kept.columns), self._whole(kept.rows, kept.columns)
         for memory in memories:
-            self._core.build(memory, centre, scale, varying, points, gamma, whitening)
+            self._core.build(memory, kept.columns, centre, scale, varying, points, gamma, whitening)
             self._core.replay(memory, again, targets, weights)
         if "lasting" in memories and self._core.local:
             self._core.refill(again, targets, weights, self._relevance(z, landmarks, gamma))
@@ -486,7 +524,7 @@ class NewtonMixture(CoreLearner):
     def _estimate_relevance(self) -> None:
         """The relevance of each feature once more, by what has been learnt since."""
         get = self._core.array
-        kept, _, _ = self._kept(self._core.lasting_age)
+        kept = self._kept(self._core.lasting_age).rows
         z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
         self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
 
@@ -535,21 +573,28 @@ class NewtonMixture(CoreLearner):
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today."""
-        return self._with_trees(self._with_local(state))
+        return self._by_rows(self._with_local_experts(self._with_trees(self._with_local(state))))
+
+    def _by_rows(self, state: State) -> State:
+        """A state of wide rows that has a number for every feature: as rows, of which the core keeps what is not zero."""
+        if "shape" not in state or state["shape"][0] <= WIDEST_DENSE:
+            return state
+        names = [f"{memory}_{part}" for memory in core.Mixture64.MEMORIES for part in ("centre", "scale")]
+        dense = [name for name in (*names, "linear_weights", "linear_squares") if name in state]
+        return state | {name: np.ascontiguousarray(np.atleast_2d(state[name].T)) for name in dense}
 
     def _with_trees(self, state: State) -> State:
-        """A state of format 3: no trees until the lasting memory is rebuilt, and nothing of the shares and stacks for them."""
+        """A state of format 3: until the lasting memory is rebuilt there are no trees, and they take no part."""
         n = FORMAT_3_EXPERTS
         shapes = {"shares": (n + 2,), "stack_weights": (2 * n,), "stack_covariances": (2 * n * n,)}
         if "shape" not in state or any(name.startswith("trees_") for name in state):
             return state
         if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
             return state
-        fresh = self._empty(state)
-        added = {name: array for name, array in fresh.items() if name.startswith("trees_")}
+        added = {name: array for name, array in self._empty(state).items() if name.startswith("trees_")}
         added["shares"] = np.insert(state["shares"], TREES, 0.0)
         added["stack_weights"] = np.insert(state["stack_weights"].reshape(2, n), TREES, 0.0, axis=1).ravel()
-        covariances = fresh["stack_covariances"].reshape(2, n + 1, n + 1) * np.eye(n + 1)
+        covariances = np.zeros((2, n + 1, n + 1))
         others = np.delete(np.arange(n + 1), TREES)
         for k, before in enumerate(state["stack_covariances"].reshape(2, n, n)):
             covariances[k][np.ix_(others, others)] = before
@@ -559,8 +604,10 @@ class NewtonMixture(CoreLearner):
         """A state of format 1, which gets today's names, or of format 2."""
         if "events" not in state:
             state = state | EventLog((), ()).state()
-        if "learnt" in state and "ordered" not in state:
-            return self._from_format_2(state)
+        if "learnt" in state and "ordered" not in state:  # format 2: streams only
+            if state.get("local_shares", np.zeros(OLDER_LOCAL[0] + 2)).shape != (OLDER_LOCAL[0] + 2,):
+                raise state_error()
+            return {**state, "ordered": np.ones(1, np.int64)}
         if "numbers" not in state or "counters" not in state:
             return state
         arrays = dict(state)
@@ -586,12 +633,15 @@ class NewtonMixture(CoreLearner):
         }
         return self._empty_local(upgraded) | upgraded
 
-    def _from_format_2(self, state: State) -> State:
-        """Streams only, and fewer local experts: the new ones have nothing of the shares and of the stacks yet."""
-        before, n = state.get("local_shares"), FORMAT_2_LOCAL
-        upgraded = {**state, "ordered": np.ones(1, np.int64)}
-        if before is None:
-            return upgraded
+    def _with_local_experts(self, state: State) -> State:
+        """Fewer local experts, the first of today's: the others have nothing of the shares and of the stacks yet."""
+        before = state.get("local_shares")
+        fresh = self._empty(state) if before is not None and "shape" in state else {}
+        if before is None or "local_shares" not in fresh:
+            return state
+        n, experts = before.size - 2, fresh["local_shares"].size - 2
+        if n not in OLDER_LOCAL or n >= experts:
+            return state
         shapes = {
             "local_shares": (n + 2,),
             "local_stack_weights": (2 * n,),
@@ -599,15 +649,13 @@ class NewtonMixture(CoreLearner):
         }
         if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):
             raise state_error()
-        fresh = self._empty_local(state)
-        shares = np.zeros(len(fresh["local_shares"]))
+        shares = np.zeros(experts + 2)
         shares[:n], shares[-2:] = before[:n], before[n:]
-        experts = len(shares) - 2
         weights = np.zeros((2, experts))
         weights[:, :n] = state["local_stack_weights"].reshape(2, n)
         covariances = fresh["local_stack_covariances"].reshape(2, experts, experts).copy()
         covariances[:, :n, :n] = state["local_stack_covariances"].reshape(2, n, n)
-        return upgraded | {
+        return state | {
             "local_shares": shares,
             "local_stack_weights": weights.ravel(),
             "local_stack_covariances": covariances.ravel(),
@@ -632,15 +680,13 @@ class NewtonMixture(CoreLearner):
         if not self._core.widen_from(before) and before.learnt:
             self._restart()
 
-    def mix_outputs(self, mix: Array, recode: Callable[[Array], Array]) -> None:
-        """Replace the outputs f by ``f @ mix``; ``recode`` turns old targets into new ones."""
+    def mix_outputs(self, mix: Mix, recode: Callable[[Array], Array]) -> None:
+        """Replace the outputs by others; ``recode`` turns old targets into new ones."""
         before = self._core
-        self._outputs = mix.shape[1]
+        self._outputs = len(mix.sources)
         self._build_core()
         local = np.ascontiguousarray(recode(before.local_targets.astype(np.float64)), np.float32)
-        self._core.mix_outputs_from(
-            before, np.ascontiguousarray(mix, np.float64), recode(before.kept_targets), local
-        )
+        self._core.mix_outputs_from(before, mix.sources, mix.factors, recode(before.kept_targets), local)
         if self._core.wide and self._core.learnt:
             self._restart()
 
@@ -727,16 +773,14 @@ def squares(z: Any, others: Any = None) -> Array:
 def scaling(rows: Any) -> tuple[Array, Array, float]:
     """Centre and scale of each feature, and how many vary; a mostly zero one keeps 0 as its centre."""
     n = rows.shape[0]
-    if scipy.sparse.issparse(rows):  # a feature that is always 0 keeps centre 0 and scale 1
-        used, at = np.unique(rows.indices, return_inverse=True)
-        size, filled = np.zeros(len(used)), np.bincount(at, minlength=len(used))
+    if scipy.sparse.issparse(rows):
+        at, width = rows.indices, rows.shape[1]
+        size, filled = np.zeros(width), np.bincount(at, minlength=width)
         np.maximum.at(size, at, np.abs(rows.data))
         unit = rows.data / np.where(size > 0, size, 1.0)[at]
-        mean = np.bincount(at, unit, minlength=len(used)) / n
-        around = np.bincount(at, (unit - mean[at]) ** 2, minlength=len(used)) + (n - filled) * mean**2
-        centre, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-        centre[used], scale[used], varying = _scaling(mean * size, np.sqrt(around / n) * size, filled > n / 2)
-        return centre, scale, varying
+        mean = np.bincount(at, unit, minlength=width) / n
+        around = np.bincount(at, (unit - mean[at]) ** 2, minlength=width) + (n - filled) * mean**2
+        return _scaling(mean * size, np.sqrt(around / n) * size, filled > n / 2)
     size = np.abs(rows).max(axis=0, initial=0.0)
     unit = rows / np.where(size > 0, size, 1.0)  # no square of it overflows, and none that matters vanishes
     mostly = np.count_nonzero(rows, axis=0) > n / 2

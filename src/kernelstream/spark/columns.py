@@ -44,21 +44,24 @@ class Columns(NamedTuple):
 
 def columns_of(
     df: Any,
-    model: Model,
+    model: Model | None,
     features: str | Sequence[str] | None,
     target: str | None = None,
     weight: str | None = None,
     key: str | None = None,
     order: str | None = None,
 ) -> Columns:
-    """What the columns of a DataFrame are; ``order`` may be a feature as well, if it is named as one."""
+    """What the columns of a DataFrame are; ``order`` may be a feature as well, if it is named as one.
+
+    Without a model any kind of column is taken: whether it knows tables is then for the caller to say.
+    """
     types = {field.name: field.dataType for field in df.schema.fields}
     if len(types) < len(df.columns):
         twice = next(name for name in df.columns if df.columns.count(name) > 1)
         raise SourceError(f"the DataFrame has two columns called {twice!r}")
     others = [name for name in (target, weight, key) if name is not None]
     if features is None:
-        known = _known_names(model)
+        known = None if model is None else _known_names(model)
         chosen = known if known is not None else [name for name in types if name not in (*others, order)]
     else:
         chosen = [features] if isinstance(features, str) else list(features)
@@ -69,12 +72,12 @@ def columns_of(
     if both or not chosen:
         what = f"the column {both[0]!r} is named twice" if both else "no column is left for the features"
         raise SourceError(f"{what}: the features are {chosen}, the others {others}")
-    table = is_table(model)
+    table = model is not None and is_table(model)
     kinds = {name: _kind(types[name]) for name in chosen}
     for name, kind in kinds.items():
         if table and kind in ("vector", "array"):
             raise SourceError(f"column {name!r} holds {kind}s: with columns= a column has one value per row")
-        if not table and kind not in ("number", "vector", "array"):
+        if model is not None and not table and kind not in ("number", "vector", "array"):
             raise SourceError(
                 f"column {name!r} is of type {types[name].simpleString()}, and the model takes numbers only: give it "
                 'columns="auto" for categories, dates and texts, or leave the column out with features='
@@ -125,7 +128,8 @@ def features_of(table: Any, columns: Columns) -> Any:
     if columns.table:
         chosen = {name: table.column(name) for name in columns.features}
         for name in columns.times:
-            chosen[name] = chosen[name].cast(pa.timestamp("us", "UTC"))
+            whole = chosen[name].cast(pa.int64(), safe=False)  # pandas makes floats of those with gaps
+            chosen[name] = whole.cast(pa.timestamp("us", "UTC"))
         return pa.table(chosen)
     parts = []
     for name in columns.features:

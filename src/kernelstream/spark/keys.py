@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.estimators import KernelClassifier
 from kernelstream.persistence import Model, pack, unpack
 from kernelstream.spark.columns import Columns, columns_of, is_table, rows_of
 from kernelstream.spark.parts import (
@@ -23,7 +23,7 @@ from kernelstream.validate import check_integer
 
 __all__ = ["fit_per_key", "learn_per_key", "predict_per_key"]
 
-KEY, PLACE = "_kernelstream_key", "_kernelstream_place"
+KEY, PLACE, ROW = "_kernelstream_key", "_kernelstream_place", "_kernelstream_row"
 
 
 def fit_per_key(
@@ -45,7 +45,7 @@ def fit_per_key(
         target: as in ``fit``.
         features: as in ``fit``; by default all but the columns named otherwise.
         weight: as in ``fit``.
-        order: a column that the rows of a key are ordered by; by default they are learnt in the order of the DataFrame.
+        order: a column that the rows of a key are ordered by; by default, and among equals, the order of the DataFrame.
 
     >>> from kernelstream import KernelRegressor
     >>> from kernelstream.spark import local_session
@@ -56,13 +56,16 @@ def fit_per_key(
     """
     functions = pyspark_module(".sql.functions")
     columns = columns_of(df, model, features, target, weight, key, order)
-    place = functions.monotonically_increasing_id() if order is None else functions.col(f"`{order}`")
-    chosen = df.select(functions.col(f"`{key}`").alias(KEY), place.alias(PLACE), *columns.select())
+    row = functions.monotonically_increasing_id()
+    place = row if order is None else functions.col(f"`{order}`")
+    chosen = df.select(
+        functions.col(f"`{key}`").alias(KEY), place.alias(PLACE), row.alias(ROW), *columns.select()
+    )
 
     def learn(group: tuple[Any, ...], table: Any) -> Any:
         import pyarrow as pa
 
-        table = table.sort_by(PLACE)
+        table = table.sort_by([(PLACE, "ascending"), (ROW, "ascending")])
         data = told(f"key {group[0].as_py()!r}", lambda: pack(fitted(clone(model), table, columns)))
         if isinstance(data, Wrong):
             raise data.error()
@@ -87,7 +90,7 @@ def predict_per_key(
 
     Args:
         models: what ``fit_per_key`` gave.
-        df: a DataFrame of numbers, texts and times.
+        df: a DataFrame.
         key: as in ``fit_per_key``.
         features: as in ``fit_per_key``.
         to: the name of the new column.
@@ -102,7 +105,7 @@ def predict_per_key(
     """
     functions = pyspark_module(".sql.functions")
     names = [features] if isinstance(features, str) else list(features)
-    columns = columns_of(df, KernelRegressor(columns="auto"), names, key=key)
+    columns = columns_of(df, None, names, key=key)
     packed = functions.struct(*columns.select()).alias(PLACE)
     left = df.select("*", functions.col(f"`{key}`").alias(KEY), packed)
     right = models.select(functions.col(f"`{key}`").alias(KEY), "model")
@@ -151,7 +154,8 @@ def learn_per_key(
         target: as in ``fit``.
         features: as in ``fit``; by default all but the columns named otherwise.
         weight: as in ``fit``.
-        order: a column that the rows of a key are ordered by within a batch, such as their time.
+        order: a column that the rows of a key are ordered by within a batch, such as their time. Among equals the order is
+            Spark's, which may change when a batch is done again: the same bits need values that differ.
         forget_after: how long a key may have no rows, for example "7 days" of the clock; then its model is forgotten.
             Spark looks for such keys again and again, so a query with the trigger ``availableNow`` would not end.
         max_bytes: the largest model file that a key may have; more is an error that names the key.

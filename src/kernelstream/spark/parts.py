@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -191,7 +192,7 @@ def learn_parts(
 
     ``classes``: all there will ever be. ``labels``: those of these rows.
     """
-    done = 0
+    began, done = time.monotonic(), 0
     if base is None:
         base, first_rows, done = parts.first(model, classes)
         rows += first_rows
@@ -201,6 +202,9 @@ def learn_parts(
         base = merging.admit(base, labels)
     places = {parts.task(place): place for place in range(done, parts.count)}
     tasks = list(places)
+    workers = parts.context.defaultParallelism
+    if progress is not None and not tasks:  # the first part was all there is
+        progress(Progress(rows, all_rows, 0, 0, time.monotonic() - began, workers))
     return merging.in_epochs(
         base,
         (tasks[at : at + at_once] for at in range(0, len(tasks), at_once)),
@@ -208,7 +212,7 @@ def learn_parts(
         retries=retries,
         all_rows=all_rows,
         rows=rows,
-        workers=parts.context.defaultParallelism,
+        workers=workers,
         progress=progress,
     )
 

@@ -21,6 +21,8 @@ What = Literal["predict", "predict_proba", "predict_interval"]
 def predict_udf(model: Model, what: What = "predict", *, coverage: float = 0.9) -> Any:
     """A pandas UDF that takes a struct of the model's columns, for ``select`` and for SQL (``spark.udf.register``).
 
+    Vectors of ``pyspark.ml`` are to be given as arrays (``vector_to_array``); ``predict`` does so by itself.
+
     Args:
         model: a trained model.
         what: "predict": classes or values; "predict_proba": an array of probabilities in the order of ``model.classes_``;

@@ -41,7 +41,7 @@ class StreamLearner:
             is made if it does not exist.
         target, features, weight, classes, parts, retries: as in ``fit``. Without ``classes``, new ones are admitted before the
             batch that has them is learnt. Rows come as they are: each partition of a batch is a part.
-        progress: called after each epoch of each batch.
+        progress: called after each epoch of each batch; rows are those of all batches so far, the time left is that of the batch.
 
     >>> import tempfile
     >>> from kernelstream import KernelRegressor
@@ -153,6 +153,7 @@ class StreamLearner:
                 retries=self._retries,
                 classes=self._classes,
                 labels=labels,
+                all_rows=self._rows + rows,
                 rows=self._rows,
                 progress=self._tell,
             )

@@ -62,7 +62,7 @@ def fit(
         parts: how many parts go on from the same base at once: at least the number of workers, to give each work.
         retries: how often a part is done again whose delta comes back damaged or of another base; Spark has its own number for
             workers that fail (``spark.task.maxFailures``).
-        progress: called after each epoch.
+        progress: called after each epoch; once, if there is one part only.
 
     >>> from kernelstream import KernelRegressor
     >>> from kernelstream.spark import local_session

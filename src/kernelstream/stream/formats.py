@@ -104,8 +104,9 @@ def check_text(opened: Opened, name: str) -> None:
     for mark, what in _MARKS.items():
         if head[: len(mark)].lower() == mark.lower():
             raise SourceError(f"{opened.name} is not {name}: it is {what}")
-    controls = sum(byte < 32 and byte not in b"\t\r\n\f\v" for byte in head)
-    if name in ("csv", "tsv") and b"\0" in head and controls > 0.3 * len(head) and len(head) > 8:
+    first = head.partition(b"\r")[0]  # a record may end so, too
+    controls = sum(byte < 32 and byte not in b"\t\n\f\v" for byte in first)
+    if name in ("csv", "tsv") and b"\0" in first and controls > 0.3 * len(first) and len(first) > 8:
         raise SourceError(f"{opened.name} is not {name}: its first line is not text, but binary data")
     if name in ("csv", "tsv") and head.startswith(b'{"') and head.rstrip().endswith(b"}"):
         raise SourceError(f"{opened.name} is not {name}: it looks like JSON lines: say format='jsonl'")
