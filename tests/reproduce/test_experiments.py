@@ -341,25 +341,27 @@ PLAN = """
 import sys; sys.path.insert(0, {tests!r})
 from test_experiments import cells
 from kernelstream_reproduce.run import run_cells
+def told(what, share, left):
+    if share >= {until}:
+        print("there", flush=True)
+        sys.stdin.readline()
 if __name__ == "__main__":
-    run_cells(cells(seeds=20), {folder!r}, jobs=2, progress=lambda what, share, left: print(f"{{share:.3f}}", flush=True))
+    run_cells(cells(seeds=20), {folder!r}, jobs=2, progress=told)
 """
 
 
-def start(tmp_path: Path, folder: Path) -> subprocess.Popen[str]:
+def start(tmp_path: Path, folder: Path, until: float = 2.0) -> subprocess.Popen[str]:
+    """A run in a process of its own; once this share is done it waits until its input is closed, so that nothing is a race."""
     script = tmp_path / "plan.py"
-    script.write_text(PLAN.format(tests=str(Path(__file__).parent), folder=str(folder)))
-    return subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+    script.write_text(PLAN.format(tests=str(Path(__file__).parent), folder=str(folder), until=until))
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
     )  # fmt: skip
-
-
-def wait_for(process: subprocess.Popen[str], share: float) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if float(line) >= share:
-            return
+    if until <= 1:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+    return process
 
 
 def children(pid: int) -> list[int]:
@@ -377,8 +379,7 @@ needs_ps = pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc an
 def test_killed_twice_and_resumed_the_results_are_the_same(tmp_path: Path) -> None:
     run_cells(cells(seeds=20), tmp_path / "whole", jobs=1)
     for share in (0.15, 0.6):
-        process = start(tmp_path, tmp_path / "killed")
-        wait_for(process, share)
+        process = start(tmp_path, tmp_path / "killed", share)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     assert 4 < len(Store(tmp_path / "killed").results) < 64
@@ -392,8 +393,7 @@ def test_killed_twice_and_resumed_the_results_are_the_same(tmp_path: Path) -> No
 @pytest.mark.slow
 @needs_ps
 def test_a_killed_worker_costs_only_what_it_had(tmp_path: Path) -> None:
-    process = start(tmp_path, tmp_path / "results")
-    wait_for(process, 0.2)
+    process = start(tmp_path, tmp_path / "results", 0.2)
     workers = children(process.pid)
     assert workers
     os.kill(workers[0], signal.SIGKILL)
@@ -405,8 +405,7 @@ def test_a_killed_worker_costs_only_what_it_had(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_ps
 def test_ctrl_c_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> None:
-    process = start(tmp_path, tmp_path / "results")
-    wait_for(process, 0.2)
+    process = start(tmp_path, tmp_path / "results", 0.2)
     began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, told = process.communicate(timeout=60)
