@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["one_thread"]
@@ -30,5 +31,18 @@ def one_thread() -> Iterator[None]:
     >>> with one_thread():
     ...     pass
     """
-    with _INSIDE, _controller().limit(limits=1, user_api="blas"):
-        yield
+    with _INSIDE:
+        pools = [pool for pool in _controller().lib_controllers if pool.user_api == "blas"]
+        if all(pool.num_threads == 1 for pool in pools):  # nothing to change, and nothing to change back
+            yield
+            return
+        _take_control()
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+
+
+def _take_control() -> None:
+    """Let this thread set the limit: in newer versions of threadpoolctl one that has set it keeps others from doing so."""
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(openblas, "clear_controlling_thread"):
+        openblas.clear_controlling_thread(force=True)

@@ -45,6 +45,12 @@ FIRST_ROWS = 2000
 LOOK = 1.0
 #: Seconds without a sign of life of a worker of our own, after which its part is done again: it is stopped, or cannot be reached.
 SILENT = 60
+#: Settings of Dask's own processes: no look at them a hundred times per second, which takes a thirtieth of each core.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "10s",
+}
 #: Chunks of a table that are looked at together.
 AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
@@ -204,7 +210,7 @@ class Workers:
         *,
         first_rows: int = FIRST_ROWS,
         least: int = 500,
-        most: int = 200_000,
+        most: int = 500_000,
         retries: int = 3,
         patience: float = 300.0,
         client: Any = None,
@@ -222,7 +228,7 @@ class Workers:
             return self
         dask: Any = importlib.import_module("dask")  # not typed in all places
         distributed: Any = importlib.import_module("distributed")
-        with dask.config.set({"distributed.scheduler.worker-ttl": f"{SILENT}s"}):
+        with dask.config.set({**QUIET, "distributed.scheduler.worker-ttl": f"{SILENT}s"}):
             cluster = distributed.LocalCluster(
                 n_workers=self.count,
                 threads_per_worker=1,
@@ -247,7 +253,7 @@ class Workers:
         """How many rows an epoch has that begins after so many.
 
         >>> [Workers(2).epoch_rows(rows) for rows in (0, 2000, 100_000, 10**9)]
-        [2000, 1000, 50000, 400000]
+        [2000, 1000, 50000, 1000000]
         """
         if rows < self.first_rows:
             return self.first_rows - rows

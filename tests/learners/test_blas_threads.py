@@ -64,7 +64,7 @@ def test_threads_of_blas_change_no_bit(one, threads):
 
 def test_the_limit_holds_in_every_thread_until_it_leaves():
     """A thread that leaves must not end the limit of another, and a thread that enters must get it."""
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     seen, gate = [], threading.Barrier(3)
 
@@ -75,8 +75,9 @@ def test_the_limit_holds_in_every_thread_until_it_leaves():
                 seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
     workers = [threading.Thread(target=work) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    with threadpool_limits(2, user_api="blas"):  # the tests themselves have one
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
     assert set(seen) == {1}
