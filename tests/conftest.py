@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Before NumPy is imported. Tests run in two processes: more threads of BLAS would only wait for each other. A run of them once waited
-# for ever among the tests of NOLANA, which change the number of threads of OpenBLAS to one and back thousands of times.
+# Before NumPy is imported. Tests run in two processes: more threads of BLAS would only wait for each other. A run of them once
+# waited for ever among the tests of NOLANA, which change the number of threads of OpenBLAS to one and back thousands of times.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No deadline per example: the machine may be busy, and a slow example is not a wrong one.

@@ -43,6 +43,6 @@ def one_thread() -> Iterator[None]:
 
 def _take_control() -> None:
     """Let this thread set the limit: in newer versions of threadpoolctl one that has set it keeps others from doing so."""
-    openblas = getattr(threadpoolctl, "OpenBLASController", None)
-    if hasattr(openblas, "clear_controlling_thread"):
-        openblas.clear_controlling_thread(force=True)
+    clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
