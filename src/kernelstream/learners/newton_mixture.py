@@ -47,7 +47,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dtrtri
-from scipy.spatial.distance import cdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.base import clone
 
 from kernelstream._core import core
@@ -144,13 +144,13 @@ FORMAT_1_NAMES = {
 
 
 class Trial(NamedTuple):
-    """Rows on which bandwidths are tried: squared distances to and of the landmarks, products, features that vary, and so on.
+    """Rows on which bandwidths are tried: squared distances to the landmarks and of their pairs, products, features that vary...
 
-    Where the landmarks are the rows themselves (``landmarks`` is None) their Nystrom map is their kernel.
+    Where the landmarks are the rows themselves (``squares`` is None) their Nystrom map is their kernel.
     """
 
-    squares: Array
-    landmarks: Array | None
+    squares: Array | None
+    apart: Array
     products: Array
     varying: float
     targets: Array
@@ -456,10 +456,9 @@ class NewtonMixture(CoreLearner):
         z = scaled(kept.rows, centre, scale)
         n = len(targets)
         landmarks = z[evenly(n, self._landmarks)]
-        square = squares(landmarks)
-        apart = squareform(square, checks=False)  # each pair once
-        apart = apart[apart > 0]
-        unit = 1 / np.median(apart) if len(apart) else 1.0
+        apart = pairs(landmarks)
+        differ = apart[apart > 0]
+        unit = 1 / np.median(differ) if len(differ) else 1.0
         gammas = unit * SCALES
         if n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
             used = int(np.argmin(np.abs(np.log(gammas / self._core.gamma(memories[0])))))
@@ -470,8 +469,8 @@ class NewtonMixture(CoreLearner):
             inputs = products(late, soft_clip(-centre * scale))
             all_landmarks = n <= min(TRIAL, landmarks.shape[0])
             rows = Trial(
-                square if all_landmarks else squares(late, landmarks),
-                None if all_landmarks else square,
+                None if all_landmarks else squares(late, landmarks),
+                apart,
                 inputs,
                 varying,
                 targets[-TRIAL:],
@@ -480,7 +479,7 @@ class NewtonMixture(CoreLearner):
             losses = self._trial(rows, gammas)
             far = np.abs(np.log(gammas / unit)) / np.log(4)
             gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
-        kernel = np.exp(-gamma * square)
+        kernel = gaussian(gamma, apart)
         factor = factored(raised(kernel, JITTER))
         whitening = np.ascontiguousarray(dtrtri(factor, lower=1, overwrite_c=1)[0])  # its lower half
         points, again = self._whole(landmarks, kept.columns), self._whole(kept.rows, kept.columns)
@@ -507,15 +506,15 @@ class NewtonMixture(CoreLearner):
         prior, linear_prior = KERNEL_PRIOR[self._regression], LINEAR_PRIOR[self._regression]
         rest = raised(linear_prior / rows.varying * rows.products + 1, 1 / weights)
         first, losses = len(y) // 4, []
-        kernel = np.exp(-gammas[0] * rows.squares).T
-        among = None if rows.landmarks is None else np.exp(-gammas[0] * rows.landmarks)
+        among = gaussian(gammas[0], rows.apart)
+        kernel = None if rows.squares is None else np.exp(-gammas[0] * rows.squares).T
         for place in range(len(gammas)):
             if place:  # the next bandwidth is four times as large
-                for k in (kernel,) if among is None else (kernel, among):
+                for k in (among,) if kernel is None else (among, kernel):
                     k *= k
                     k *= k
-            if among is None:
-                covariance = prior * kernel + rest
+            if kernel is None:
+                covariance = prior * among.T + rest
             else:
                 whitening = factored(raised(among, JITTER))
                 features = dtrsm(1.0, whitening, kernel, lower=1)
@@ -797,6 +796,20 @@ def squares(z: Any, others: Any = None) -> Array:
     return np.asarray(
         np.where(apart > 1e-12 * sums, apart, 0.0)
     )  # less is rounding: equal rows are at distance 0
+
+
+def pairs(z: Any) -> Array:
+    """The squared distances of all pairs of rows, each pair once."""
+    if scipy.sparse.issparse(z):
+        return np.asarray(squareform(squares(z), checks=False))
+    return np.asarray(pdist(z, "sqeuclidean"))
+
+
+def gaussian(gamma: float, apart: Array) -> Array:
+    """The kernel matrix of rows whose pairs are so far apart."""
+    kernel: Array = squareform(np.exp(-gamma * apart), checks=False)
+    np.fill_diagonal(kernel, 1.0)
+    return kernel
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:
