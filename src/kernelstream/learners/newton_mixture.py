@@ -45,9 +45,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
-from scipy.spatial.distance import cdist
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.base import clone
 
 from kernelstream._core import core
@@ -144,13 +144,13 @@ FORMAT_1_NAMES = {
 
 
 class Trial(NamedTuple):
-    """Rows on which bandwidths are tried: squared distances to and of the landmarks, products, features that vary, and so on.
+    """Rows on which bandwidths are tried: squared distances to the landmarks and of their pairs, products, features that vary...
 
-    Where the landmarks are the rows themselves (``landmarks`` is None) their Nystrom map is their kernel.
+    Where the landmarks are the rows themselves (``squares`` is None) their Nystrom map is their kernel.
     """
 
-    squares: Array
-    landmarks: Array | None
+    squares: Array | None
+    apart: Array
     products: Array
     varying: float
     targets: Array
@@ -455,10 +455,10 @@ class NewtonMixture(CoreLearner):
         centre, scale, varying = scaling(kept.rows)
         z = scaled(kept.rows, centre, scale)
         n = len(targets)
-        landmarks = z[np.linspace(0, n - 1, min(n, self._landmarks)).astype(int)]
-        square = squares(landmarks)
-        apart = square[square > 0]
-        unit = 1 / np.median(apart) if len(apart) else 1.0
+        landmarks = z[evenly(n, self._landmarks)]
+        apart = pairs(landmarks)
+        differ = apart[apart > 0]
+        unit = 1 / np.median(differ) if len(differ) else 1.0
         gammas = unit * SCALES
         if n < self._core.learnt:  # past the first rows: the bandwidth in use and its neighbours
             used = int(np.argmin(np.abs(np.log(gammas / self._core.gamma(memories[0])))))
@@ -467,9 +467,10 @@ class NewtonMixture(CoreLearner):
         if n >= MIN_TRIAL:
             late = z[-TRIAL:]
             inputs = products(late, soft_clip(-centre * scale))
+            all_landmarks = n <= min(TRIAL, landmarks.shape[0])
             rows = Trial(
-                squares(late, landmarks),
-                None if n <= min(TRIAL, landmarks.shape[0]) else square,
+                None if all_landmarks else squares(late, landmarks),
+                apart,
                 inputs,
                 varying,
                 targets[-TRIAL:],
@@ -478,14 +479,15 @@ class NewtonMixture(CoreLearner):
             losses = self._trial(rows, gammas)
             far = np.abs(np.log(gammas / unit)) / np.log(4)
             gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
-        factor = np.linalg.cholesky(np.exp(-gamma * square) + JITTER * np.eye(len(square)))
-        whitening = np.ascontiguousarray(dtrtri(factor, lower=1)[0])
+        kernel = gaussian(gamma, apart)
+        factor = factored(raised(kernel, JITTER))
+        whitening = np.ascontiguousarray(dtrtri(factor, lower=1, overwrite_c=1)[0])  # its lower half
         points, again = self._whole(landmarks, kept.columns), self._whole(kept.rows, kept.columns)
         for memory in memories:
             self._core.build(memory, kept.columns, centre, scale, varying, points, gamma, whitening)
             self._core.replay(memory, again, targets, weights)
         if "lasting" in memories and self._core.local:
-            self._core.refill(again, targets, weights, self._relevance(z, landmarks, gamma))
+            self._core.refill(again, targets, weights, self._relevance(z, landmarks, gamma, kernel))
 
     def _trial(self, rows: Trial, gammas: Array) -> Array:
         """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
@@ -502,22 +504,23 @@ class NewtonMixture(CoreLearner):
         else:
             y = np.where(targets[:, None] == np.arange(self._outputs), 1.0, -1.0)
         prior, linear_prior = KERNEL_PRIOR[self._regression], LINEAR_PRIOR[self._regression]
-        rest = linear_prior / rows.varying * rows.products + 1 + np.diag(1 / weights)
+        rest = raised(linear_prior / rows.varying * rows.products + 1, 1 / weights)
         first, losses = len(y) // 4, []
-        kernel = np.exp(-gammas[0] * rows.squares)
-        for place, gamma in enumerate(gammas):
+        among = gaussian(gammas[0], rows.apart)
+        kernel = None if rows.squares is None else np.exp(-gammas[0] * rows.squares).T
+        for place in range(len(gammas)):
             if place:  # the next bandwidth is four times as large
-                kernel *= kernel
-                kernel *= kernel
-            mapped = kernel
-            if rows.landmarks is not None:
-                whitening = np.linalg.cholesky(
-                    np.exp(-gamma * rows.landmarks) + JITTER * np.eye(len(rows.landmarks))
-                )
-                features = solve_triangular(whitening, kernel.T, lower=True, check_finite=False)
-                mapped = features.T @ features
-            factor = cholesky(prior * mapped + rest, lower=True, overwrite_a=True, check_finite=False)
-            errors = solve_triangular(factor, y, lower=True, check_finite=False) * np.diag(factor)[:, None]
+                for k in (among,) if kernel is None else (among, kernel):
+                    k *= k
+                    k *= k
+            if kernel is None:
+                covariance = prior * among.T + rest
+            else:
+                whitening = factored(raised(among, JITTER))
+                features = dtrsm(1.0, whitening, kernel, lower=1)
+                covariance = dsyrk(prior, features, beta=1.0, c=rest, trans=1, lower=1)  # its lower half
+            factor = factored(covariance)
+            errors = dtrsm(1.0, factor, y, lower=1) * np.diag(factor)[:, None]
             losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
         return np.array(losses)
 
@@ -528,14 +531,18 @@ class NewtonMixture(CoreLearner):
         z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
         self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
 
-    def _relevance(self, z: Array, landmarks: Array, gamma: float) -> Array:
-        """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1."""
+    def _relevance(self, z: Array, landmarks: Array, gamma: float, kernel: Array | None = None) -> Array:
+        """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1.
+
+        ``kernel``: that of the landmarks, if these are spaced evenly among the rows z, as the rows here are.
+        """
         if len(z) < 16:
             return np.ones(self._width)
-        z = z[np.linspace(0, len(z) - 1, min(len(z), SLOPES)).astype(int)]
+        z = z[evenly(len(z), SLOPES)]
         fitted, n = self._core.array("least_squares_weights"), len(landmarks)
         of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
-        kernels = np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
+        same = kernel is not None and len(z) == n
+        kernels = kernel if same else np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
         square = np.zeros(self._width)
         for output in range(self._outputs):
             pull = kernels * of_kernels[:, output]
@@ -733,6 +740,27 @@ def without_outliers(rows: Array, targets: Array) -> Array:
     return within
 
 
+def evenly(n: int, most: int) -> Array:
+    """The numbers of at most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(int)
+
+
+def raised(matrix: Array, by: Array | float) -> Array:
+    """A symmetric matrix in columns, with more on its diagonal."""
+    more = np.array(matrix.T, order="F")
+    more.ravel("K")[:: len(more) + 1] += by
+    return more
+
+
+def factored(matrix: Array) -> Array:
+    """The Cholesky factor of a matrix in columns, of which the lower half counts, in its place; the upper half is as it was."""
+    factor: Array
+    factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the covariance of the rows kept is not positive definite")
+    return factor
+
+
 def soft_clip(z: Array) -> Array:
     """``z / (1 + abs(z) / 4)``, as the core bounds scaled features."""
     z = np.clip(z, -1e300, 1e300)
@@ -768,6 +796,20 @@ def squares(z: Any, others: Any = None) -> Array:
     return np.asarray(
         np.where(apart > 1e-12 * sums, apart, 0.0)
     )  # less is rounding: equal rows are at distance 0
+
+
+def pairs(z: Any) -> Array:
+    """The squared distances of all pairs of rows, each pair once."""
+    if scipy.sparse.issparse(z):
+        return np.asarray(squareform(squares(z), checks=False))
+    return np.asarray(pdist(z, "sqeuclidean"))
+
+
+def gaussian(gamma: float, apart: Array) -> Array:
+    """The kernel matrix of rows whose pairs are so far apart."""
+    kernel: Array = squareform(np.exp(-gamma * apart), checks=False)
+    np.fill_diagonal(kernel, 1.0)
+    return kernel
 
 
 def scaling(rows: Any) -> tuple[Array, Array, float]:
