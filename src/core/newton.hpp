@@ -48,7 +48,7 @@ class Newton {
   int64_t used = 0;                            // features from here on (a whole number of lines) are 0 since `reset`
   double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
-  Panel<double> covariance;
+  SharedPanel<double> covariance;
   Array<double> prior;
   Array<double> weights;                       // outputs x m
   Array<double> vectors;                       // the v's of the block, and their coefficients
@@ -69,7 +69,24 @@ class Newton {
         gradient_(size_t(outputs_)),
         scaled_(size_t(kBlock * features)) {}
 
-  size_t nbytes() const { return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes(); }
+  // The same with other outputs, whose weights are given.
+  Newton(const Newton& o, int64_t outputs_, Array<double> weights_)
+      : m(o.m),
+        outputs(outputs_),
+        pending(o.pending),
+        used(o.used),
+        keep(o.keep),
+        decay(o.decay),
+        loss(o.loss),
+        covariance(o.covariance),
+        prior(o.prior),
+        weights(std::move(weights_)),
+        vectors(o.vectors),
+        coefficients(o.coefficients),
+        gradient_(size_t(outputs)),
+        scaled_(size_t(kBlock * m)) {}
+
+  size_t nbytes() const { return covariance->nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes(); }
 
   void reset() {
     pending = 0;
@@ -77,8 +94,9 @@ class Newton {
     vectors.clear();
     coefficients.clear();
     weights.clear();
-    covariance.clear();
-    for (int64_t i = 0; i < m; ++i) covariance.at(i, i) = prior[size_t(i)];
+    Panel<double>& P = covariance.own();
+    P.clear();
+    for (int64_t i = 0; i < m; ++i) P.at(i, i) = prior[size_t(i)];
   }
 
   void score(const double* x, double* f) const {
@@ -96,12 +114,12 @@ class Newton {
       scale_vectors();
       for (int64_t t = 0; t < used / kLine<double>; ++t) {
         flush_tile(t);                         // complete now: what is before its diagonal block came from the tiles before
-        covariance.template one_tile<Form::product>(rows, 0, n, t, used, products, m);
+        covariance->template one_tile<Form::product>(rows, 0, n, t, used, products, m);
       }
       finish_flush();
     } else {
       if (full) flush();
-      covariance.template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
+      covariance->template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
     }
   }
 
@@ -112,7 +130,6 @@ class Newton {
       shrink = std::sqrt(keep);
       decay *= keep;
       for (int64_t j = 0; j < pending; ++j) coefficients[size_t(j)] *= keep;
-      for (int64_t c = 0; c < outputs; ++c) scale(shrink, weights.data() + c * m, lines());
     }
     double* v = vectors.data() + pending * m;
     double along[kBlock];                      // what the pending rounds take from P x
@@ -139,7 +156,10 @@ class Newton {
     for (; l < lines(); ++l) correct(l, std::integral_constant<int, 1>());
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
-    for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());
+    for (int64_t c = 0; c < outputs; ++c) {    // output by output: with many, they are more than a cache holds
+      if (keep < 1) scale(shrink, weights.data() + c * m, lines());
+      axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());
+    }
     coefficients[size_t(pending++)] = h * damp;  // a full block is flushed when `prepare` is called next
   }
 
@@ -162,21 +182,22 @@ class Newton {
   // Of a tile of rows the columns from its diagonal block on, and their mirror image.
   void flush_tile(int64_t t) {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
+    Panel<double>& P = covariance.own();
     Line<double> lane[kBlock];
     for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
     for (int64_t d = t * L; d < used; d += D) {
       const double* factor = scaled_.data() + d * kBlock;
       Line<double> acc[D];
       for (int u = 0; u < D; ++u) {
-        acc[u] = Line<double>::at(covariance.line(t, d + u));
+        acc[u] = Line<double>::at(P.line(t, d + u));
         if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
       }
       for (int64_t j = 0; j < pending; ++j)
         for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
-      for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
-      if (d >= (t + 1) * L) mirror(covariance.line(t, d), covariance.line(d / L, t * L) + d % L);
+      for (int u = 0; u < D; ++u) acc[u].to(P.line(t, d + u));
+      if (d >= (t + 1) * L) mirror(P.line(t, d), P.line(d / L, t * L) + d % L);
     }
-    double* block = covariance.line(t, t * L);
+    double* block = P.line(t, t * L);
     for (int i = 0; i < L; ++i)
       for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     if (decay < 1)
