@@ -141,8 +141,7 @@ template <class T> class Mixture {
       begin_experts();
       diagonal = Diagonal(set.width, set.outputs);
     } else {
-      for (int e = 0; e < Expert::newtons; ++e)
-        newtons[e] = Newton(o.newtons[e], set.outputs, mix.of(o.newtons[e].weights, o.newtons[e].m, e == Expert::least_squares));
+      for (int e = 0; e < Expert::newtons; ++e) newtons[e] = Newton(o.newtons[e], mix);
     }
     make_scratch();
   }

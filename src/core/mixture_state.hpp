@@ -158,7 +158,7 @@ template <class T> Layout layout(Mixture<T>& x) {
     features.last = x.extra;
     std::string name = kCandidates[e];
     panel(name + "_covariance", newton.covariance.own(), features, features);
-    matrix(name + "_weights", newton.weights.data(), features, {outputs, newton.m}, StateArray::scores);
+    matrix(name + "_weights", newton.weights.own(), features, {outputs, newton.m}, StateArray::scores);
     matrix(name + "_pending", newton.vectors.data(), {size_t(kBlock), newton.m}, features);
     vector(name + "_coefficients", newton.coefficients, size_t(kBlock));
   }
@@ -385,11 +385,8 @@ Mixture<T> mixed(const Mixture<T>& from, const Mix& mix, int64_t local_rows, con
   Mixture<T> to(from, mix, local_rows);
   int64_t before = from.set.outputs, after = to.set.outputs;
   const std::vector<double>& factors = mix.factors;
-  for (size_t c = 0; c < size_t(after); ++c) {  // a class not seen was -1 all along: in the window, and through the constant
-    if (factors[c] != 0) continue;
-    std::fill_n(to.window.targets.data() + int64_t(c) * to.window.points.slots(), to.window.size, -1.0);
-    if (!to.wide) to.newtons[Expert::least_squares].weights[c * size_t(to.m)] = -1;
-  }
+  for (size_t c = 0; c < size_t(after); ++c)   // a class not seen was -1 all along
+    if (factors[c] == 0) std::fill_n(to.window.targets.data() + int64_t(c) * to.window.points.slots(), to.window.size, -1.0);
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
   if (before == 1 && after == 1)
     moved = factors[0] > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};

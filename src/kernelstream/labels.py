@@ -206,8 +206,8 @@ def with_more_outputs(scores: Array, mix: Mix) -> Array:
     [[-2.0, 2.0, -2.0]]
     """
     mixed, new = mix.of(scores), mix.new
-    least = np.where(new, np.inf, mixed).min(axis=1, keepdims=True)
-    return np.where(new, least, mixed)
+    mixed[:, new] = mixed[:, ~new].min(axis=1, keepdims=True)
+    return mixed
 
 
 # ---- probabilities ----
