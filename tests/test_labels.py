@@ -61,7 +61,9 @@ def mixing() -> list[str]:
 @pytest.mark.parametrize("name", mixing())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", [20, 200])  # within the warm-up, and after it
-def test_the_core_mixes_outputs_as_the_state_would(name: str, dtype: Any, rows: int, monkeypatch: Any) -> None:
+def test_the_core_mixes_outputs_as_the_state_would(
+    name: str, dtype: Any, rows: int, monkeypatch: Any
+) -> None:
     kind, rng = getattr(learners, name), np.random.default_rng(rows)
     X = rng.normal(size=(rows, 3)).astype(dtype)
     for n in (1, 2, 3, 6) if kind.multiclass else (1,):

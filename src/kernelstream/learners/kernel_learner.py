@@ -28,7 +28,7 @@ class KernelLearner(CoreLearner):
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1}
     target_arrays: ClassVar[tuple[str, ...]] = ("warmup_targets",)
 
-    #: Names of the attributes that hold all of the model but the warm-up, objects of the core (or None) that can mix their outputs
+    #: Names of the attributes that hold all of the model but the warm-up: objects of the core, or None, that mix their outputs
     #: themselves. Empty: that goes through the state.
     mixing_parts: ClassVar[tuple[str, ...]] = ()
 
@@ -93,7 +93,8 @@ class KernelLearner(CoreLearner):
         self._check_outputs(outputs)
         parts = {name: getattr(self, name) for name in self.mixing_parts}
         made: dict[str, Any] = {
-            name: None if part is None else part.mixed(mix.sources, mix.factors) for name, part in parts.items()
+            name: None if part is None else part.mixed(mix.sources, mix.factors)
+            for name, part in parts.items()
         }
         if self._warm_up is not None:
             made["_warm_up"] = self._warm_up.recoded(recode)

@@ -685,7 +685,9 @@ class NewtonMixture(CoreLearner):
         before, outputs = self._core, len(mix.sources)
         kept, local = recode(before.kept_targets), recode(before.local_targets.astype(np.float64))
         rows = self._local_rows(self._width, outputs)
-        self._core = before.mixed(mix.sources, mix.factors, kept, np.ascontiguousarray(local, np.float32), rows)
+        self._core = before.mixed(
+            mix.sources, mix.factors, kept, np.ascontiguousarray(local, np.float32), rows
+        )
         self._outputs = outputs
         if self._core.wide and self._core.learnt:
             self._restart()
