@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream.labels import add_class, outputs_of, unknown_labels, with_more_outputs
-from kernelstream.learners import KRLS, NOGD
+from kernelstream import learners
+from kernelstream.labels import add_class, outputs_of, unknown_labels, with_label, with_more_outputs
+from kernelstream.learners import KRLS, NOGD, Learner
+from kernelstream.learners.kernel_learner import KernelLearner
 
 
 def matrix(n: int, place: int, share: float) -> np.ndarray:
@@ -48,6 +50,51 @@ def test_outputs_become_others_as_the_matrix_says(kind: Any, n: int) -> None:
         laid = with_more_outputs(before, mix)
         assert np.array_equal(laid[:, ~mix.new], (before @ said)[:, ~mix.new])
         assert (laid[:, mix.new] == laid[:, ~mix.new].min(axis=1, keepdims=True)).all()
+
+
+def mixing() -> list[str]:
+    """The learners whose core mixes the outputs itself."""
+    kinds = learners.registered(plugins=False).items()
+    return [name for name, kind in kinds if issubclass(kind, KernelLearner) and kind.mixing_parts]
+
+
+@pytest.mark.parametrize("name", mixing())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [20, 200])  # within the warm-up, and after it
+def test_the_core_mixes_outputs_as_the_state_would(
+    name: str, dtype: Any, rows: int, monkeypatch: Any
+) -> None:
+    kind, rng = getattr(learners, name), np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 3)).astype(dtype)
+    for n in (1, 2, 3, 6) if kind.multiclass else (1,):
+        codes = rng.integers(0, n, rows).astype(float)
+        targets = codes if n > 2 else 2 * codes - 1 if n == 2 else np.ones(rows)
+        for place in {0, 1, n}:
+            quick, slow = (kind().start(3, outputs_of(n), dtype=dtype) for _ in range(2))
+            for learner in (quick, slow):
+                learner.run(X, targets)
+            add_class(quick, n, place)
+            with monkeypatch.context() as through_the_state:
+                through_the_state.setattr(kind, "mix_outputs", Learner.mix_outputs)
+                add_class(slow, n, place)
+            for learner in (quick, slow):
+                learner.run(X[:15], np.full(15, place if n > 1 else 2.0 * place - 1))
+            assert quick.nbytes == slow.nbytes
+            made, wanted = quick.state(), slow.state()
+            assert made.keys() == wanted.keys()
+            for array in made:
+                assert made[array].tobytes() == wanted[array].tobytes(), array
+
+
+def test_classes_with_one_label_more() -> None:
+    for classes, label in (([1, 3], 2), ([], 5), (["a"], "bcd"), ([1, 2], 0), (np.array([1], np.int8), 1000)):
+        known = np.asarray(classes) if len(classes) else np.array([], np.int64)
+        made, place = with_label(known, np.asarray(label)[()])
+        wanted = np.unique(np.append(known, label))
+        assert made.tolist() == wanted.tolist()
+        assert made[place] == label
+    made, place = with_label(np.array(["a", "c"], object), "b")
+    assert (made.tolist(), made.dtype, place) == (["a", "b", "c"], object, 1)
 
 
 @pytest.mark.parametrize(

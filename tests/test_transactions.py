@@ -198,6 +198,32 @@ def test_refused_classes(name):
     assert whole(free.learner_.state()) == whole(twin.learner_.state())
 
 
+@each
+def test_an_interrupt_after_the_first_row_of_a_class(name, monkeypatch):
+    """The row was learnt, in every phase of a block of rounds: what the new model shares with the old one is not written to."""
+    kind = getattr(learners, name)
+    if not kind.classification or not kind.multiclass:
+        return
+    X, y = data(3, 80)
+    model, twin = (KernelClassifier(small(name)).partial_fit(X[:40], y[:40]) for _ in range(2))
+    run = kind.run
+
+    def interrupted(self, *given):
+        run(self, *given)
+        raise KeyboardInterrupt
+
+    for row in range(40, 58):
+        with monkeypatch.context() as with_interrupt:
+            with_interrupt.setattr(kind, "run", interrupted)
+            for label in (-1, 9):
+                assert_refused(model, lambda m: m.partial_fit(X[row : row + 1], [label]), KeyboardInterrupt)
+        for m in (model, twin):
+            m.partial_fit(X[row : row + 1], y[row : row + 1])
+    for m in (model, twin):
+        m.partial_fit(X[58:60], [9, 9]).partial_fit(X, y)
+    assert whole(model.learner_.state()) == whole(twin.learner_.state())
+
+
 def test_a_refused_class_does_not_ruin_a_model(monkeypatch):
     monkeypatch.setattr(KONS, "multiclass", False)
     X, y = data(2, 400)

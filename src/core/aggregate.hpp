@@ -62,6 +62,14 @@ class Aggregate {
     only(std::vector<bool>(size_t(candidates()), true));
   }
 
+  // The same with other classes.
+  Aggregate(const Aggregate& o, int64_t classes) : Aggregate(o) {
+    outputs = classes;
+    forecasts_.assign(size_t(candidates() * outputs), 0.0);
+    z_.assign(size_t(experts * outputs), 0.0);
+    mean_.assign(size_t(outputs), 0.0);
+  }
+
   // Begin with these candidates and leave the others out.
   void only(std::vector<bool> included) {
     include(std::move(included));

@@ -310,6 +310,28 @@ template <class T, class M> nb::class_<Bound<T, M>> learner_class(nb::module_& m
       .def("run", &B::run, "rows"_a, "start"_a, "targets"_a, "sample_weight"_a.none(), "scores"_a);
 }
 
+// How Python describes that outputs become others; `before`: how many there are.
+inline Mix mix_of(Vector<int64_t> sources, Vector<double> factors, int64_t before) {
+  Mix mix;
+  mix.sources.assign(sources.data(), sources.data() + sources.shape(0));
+  mix.factors.assign(factors.data(), factors.data() + factors.shape(0));
+  require(mix.outputs() >= 1 && mix.factors.size() == mix.sources.size(), "arrays of the wrong shape");
+  require(std::all_of(mix.sources.begin(), mix.sources.end(), [&](int64_t k) { return k >= 0 && k < before; }), "output out of range");
+  return mix;
+}
+
+// `mixed` of a class whose model can be made from another one and a Mix.
+template <class T, class M> void def_mixed(nb::class_<Bound<T, M>>& c) {
+  using B = Bound<T, M>;
+  c.def(
+      "mixed",
+      [](B& b, Vector<int64_t> sources, Vector<double> factors) {
+        auto guard = b.locked();
+        return new B(b.function, static_cast<const M&>(b.model), mix_of(sources, factors, b.model.set.outputs));
+      },
+      "sources"_a, "factors"_a);
+}
+
 // The families; each binds its classes for double (suffix "64") and float ("32").
 void bind_expansion(nb::module_& m);
 void bind_mapped(nb::module_& m);

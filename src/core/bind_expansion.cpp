@@ -22,6 +22,7 @@ template <class T> static void bind_as(nb::module_& m) {
   using B = Bound<T, Expansion<T>>;
   auto c = learner_class<T, Expansion<T>>(m, "Expansion");
   def_state(c);
+  def_mixed(c);
   c.def(
       "__init__",
       [](B* self, const std::string& rule, int64_t width, int64_t outputs, bool regression, const AnyKernel& kernel, int64_t budget,

@@ -12,6 +12,7 @@ template <class T> static void bind_as(nb::module_& m) {
   using B = Bound<T, Mapped<T>>;
   auto c = mapped_class<T, Mapped<T>, LandmarkMap<T>>(m, "Mapped");
   def_state(c);
+  def_mixed(c);
   c.def_static(
       "fourier",
       [](Matrix<T> frequencies, int64_t outputs, bool regression, const Loss& loss, double eta, double lambda) {

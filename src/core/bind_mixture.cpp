@@ -118,8 +118,8 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
 }
 
 // Whether targets are classes that the model has; two classes and regression take any number.
-template <class T> static bool known_classes(const Mixture<T>& x, const double* targets, size_t n) {
-  return x.set.outputs == 1 || std::all_of(targets, targets + n, [&](double y) { return y >= 0 && y < double(x.set.outputs); });
+static bool known_classes(int64_t outputs, const double* targets, size_t n) {
+  return outputs == 1 || std::all_of(targets, targets + n, [&](double y) { return y >= 0 && y < double(outputs); });
 }
 
 template <class A> static void get(nb::dict& given, const std::string& name, A& array) {
@@ -292,7 +292,7 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
     require(fits, "the state's array " + array.name + " has the wrong shape");
     const double *begin = from.data(), *end = begin + from.size();
     require(std::all_of(begin, end, [](double v) { return std::isfinite(v); }), "the state's array " + array.name + " is not finite");
-    if (array.name == "kept_targets") require(known_classes(x, begin, from.size()), "the state's classes are out of range");
+    if (array.name == "kept_targets") require(known_classes(x.set.outputs, begin, from.size()), "the state's classes are out of range");
     if (array.name == "kept_weights")
       require(std::all_of(begin, end, [](double v) { return v >= 0; }), "the state's weights must not be negative");
   }
@@ -407,7 +407,7 @@ template <class T> static void bind_as(nb::module_& m) {
                         int64_t(weights.shape(0)) == rows.rows.n,
                     "arrays of the wrong shape");
             const double *y = targets.data(), *w = weights.data();
-            require(known_classes(b.model, y, targets.shape(0)), "class index out of range");
+            require(known_classes(b.model.set.outputs, y, targets.shape(0)), "class index out of range");
             MemoryKind::Name which = memory_of(memory);
             return b.alone([&] { return b.model.replay(which, rows.rows, y, w); });
           },
@@ -421,7 +421,7 @@ template <class T> static void bind_as(nb::module_& m) {
             require(x.local.capacity && rows.rows.width == x.set.width && int64_t(targets.shape(0)) == n &&
                         int64_t(weights.shape(0)) == n && int64_t(relevance.shape(0)) == x.set.width && n <= std::min(x.learnt, x.capacity),
                     "arrays of the wrong shape");
-            require(known_classes(x, targets.data(), size_t(n)), "class index out of range");
+            require(known_classes(x.set.outputs, targets.data(), size_t(n)), "class index out of range");
             x.refill(rows.rows, targets.data(), weights.data(), relevance.data());
           },
           "rows"_a, "targets"_a, "sample_weight"_a, "relevance"_a)
@@ -517,25 +517,22 @@ template <class T> static void bind_as(nb::module_& m) {
           },
           "other"_a)
       .def(
-          "mix_outputs_from",
-          [](B& b, B& other, Vector<int64_t> sources, Vector<double> factors, Vector<double> kept_targets, Vector<float> local_targets) {
-            auto guard = other.locked();
-            Mixture<T>&to = b.model, &from = other.model;
-            require(&b != &other && to.set.width == from.set.width && to.capacity == from.capacity && to.set.budget == from.set.budget &&
-                        to.window.size == from.window.size && !to.set.regression && !from.set.regression &&
-                        int64_t(sources.shape(0)) == to.set.outputs && int64_t(factors.shape(0)) == to.set.outputs &&
-                        int64_t(kept_targets.shape(0)) == to.capacity && int64_t(local_targets.shape(0)) == from.local.count &&
-                        (to.local.capacity > 0) == (from.local.capacity > 0),
+          "mixed",
+          [](B& b, Vector<int64_t> sources, Vector<double> factors, Vector<double> kept_targets, Vector<float> local_targets,
+             int64_t local) {
+            auto guard = b.locked();
+            Mixture<T>& from = b.model;
+            Mix mix = mix_of(sources, factors, from.set.outputs);
+            require(!from.set.regression && int64_t(kept_targets.shape(0)) == from.capacity &&
+                        int64_t(local_targets.shape(0)) == from.local.count && (local > 0) == (from.local.capacity > 0),
                     "arrays of the wrong shape");
-            std::vector<int64_t> source(sources.data(), sources.data() + sources.shape(0));
-            require(std::all_of(source.begin(), source.end(), [&](int64_t k) { return k >= 0 && k < from.set.outputs; }),
-                    "output out of range");
-            require(known_classes(to, kept_targets.data(), kept_targets.shape(0)), "class index out of range");
-            std::vector<double> local(local_targets.data(), local_targets.data() + local_targets.shape(0));
-            require(known_classes(to, local.data(), local.size()), "class index out of range");
-            mix_outputs(to, from, source.data(), factors.data(), kept_targets.data(), local_targets.data());
+            std::vector<float> near(local_targets.data(), local_targets.data() + local_targets.shape(0));
+            std::vector<double> kept(kept_targets.data(), kept_targets.data() + kept_targets.shape(0)), all(near.begin(), near.end());
+            all.insert(all.end(), kept.begin(), kept.end());
+            require(known_classes(mix.outputs(), all.data(), all.size()), "class index out of range");
+            return new B(b.function, mixed(from, mix, local, kept.data(), near.data()));
           },
-          "other"_a, "sources"_a, "factors"_a, "kept_targets"_a, "local_targets"_a)
+          "sources"_a, "factors"_a, "kept_targets"_a, "local_targets"_a, "local"_a)
       .def("neighbours", &neighbours<T>, "rows"_a, "k"_a)
       .def(
           "score_with_scales",

@@ -59,6 +59,23 @@ template <class T> class Expansion {
     if (keeps_inverse) inverse.assign(size_t(set.budget * set.budget), 0.0);
   }
 
+  // The same with its outputs replaced.
+  Expansion(const Expansion& o, const Mix& mix)
+      : set(o.set),
+        storage(o.storage),
+        points(o.points),
+        weights(mix.of(o.weights)),
+        born(o.born),
+        random(o.random),
+        clock(o.clock),
+        mistakes(o.mistakes),
+        ledger(o.ledger),
+        inverse(o.inverse),
+        slopes(weights.size()),
+        rule_(o.rule_) {
+    set.outputs = mix.outputs();
+  }
+
   int64_t count() const { return points.count; }
   bool full() const { return points.count >= set.budget; }
   bool no_room() const { return storage.grows && full(); }

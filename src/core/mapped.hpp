@@ -135,6 +135,19 @@ template <class T> class Mapped {
     block_ = Array<T>(size_t(Map<T>::kBlock * map->lines() * kLine<T>));
   }
 
+  // The same with its outputs replaced.
+  Mapped(const Mapped& o, const Mix& mix)
+      : set(o.set),
+        descent(o.descent),
+        map(o.map),
+        weights(mix.of(o.weights)),
+        block_(o.block_),
+        f_(weights.size()),
+        slopes_(weights.size()),
+        reach_(weights.size(), kUnknown) {
+    set.outputs = mix.outputs();
+  }
+
   size_t nbytes() const {
     size_t total = map->nbytes();
     for (const auto& w : weights) total += w.nbytes();

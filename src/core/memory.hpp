@@ -25,7 +25,7 @@ class Memory {
                                                // rebuild; zero: what 0 becomes
   double varying = 1;                          // features that vary: the linear part's prior variance is shared by them
   Points<double> landmarks;
-  Panel<double> whitening;                     // L^-1, zero above the diagonal
+  SharedPanel<double> whitening;               // L^-1, zero above the diagonal
   bool changed = true;                         // since it was last compared: see Mixture
 
   Memory() = default;
@@ -40,7 +40,7 @@ class Memory {
         starts_(size_t(kBlock + 1)) {}
 
   int64_t slots() const { return landmarks.slots(); }
-  size_t nbytes() const { return columns.nbytes() + 3 * centre.size() * sizeof(double) + landmarks.nbytes() + whitening.nbytes(); }
+  size_t nbytes() const { return columns.nbytes() + 3 * centre.size() * sizeof(double) + landmarks.nbytes() + whitening->nbytes(); }
 
   // Another scaling: of these columns, rising; all others were 0.
   void rescale(const int32_t* of, int64_t n, const double* centre_, const double* scale_) {
@@ -119,7 +119,7 @@ class Memory {
       for (int64_t d = 0; d < landmarks.width(); ++d)
         if (landmarks.panel.at(i, d) != o.landmarks.panel.at(i, d)) return false;
       for (int64_t j = 0; j <= i; ++j)
-        if (whitening.at(i, j) != o.whitening.at(i, j)) return false;
+        if (whitening->at(i, j) != o.whitening->at(i, j)) return false;
     }
     return true;
   }
@@ -136,7 +136,7 @@ class Memory {
     k.n = z.n;
     k.width = slots();
     k.dense = k_.data();
-    whitening.template dense<Form::product>(k, 0, z.n, landmarks.tiles(), out, stride, true);
+    whitening->template dense<Form::product>(k, 0, z.n, landmarks.tiles(), out, stride, true);
   }
 
  private:

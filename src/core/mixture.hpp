@@ -55,7 +55,8 @@ template <class T> class Mixture {
   Local local;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
   std::vector<SparseRow<double>> kept_sparse;  // its rows, if they are wider than kWidestDense
-  Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory
+  Array<double> kept_residuals;                // what the aggregation's forecast left of them; none without a local memory. Those of
+                                               // rows not learnt yet may be missing: see `allow_residuals`
   double target_centre = 0, target_spread = 1;  // targets of a regression are learnt as (y - centre) / spread
   double weight_sum = 0, weight_squares = 0;   // of the last rows' weights, see `relative`
   double cusum = 0;
@@ -84,7 +85,7 @@ template <class T> class Mixture {
         local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours,
                         kLocalShare[set.regression]),
         local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows) {
-    extra = (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>;
+    extra = extra_features();
     m = slots() + extra;
     capacity = capacity_;
     if (set.width > kWidestDense)
@@ -94,6 +95,59 @@ template <class T> class Mixture {
     kept_targets = Array<double>(size_t(capacity));
     kept_weights = Array<double>(size_t(capacity));
     if (local.capacity) kept_residuals = Array<double>(size_t(capacity * set.outputs));
+    begin_experts();
+    if (wide) diagonal = Diagonal(set.width, set.outputs);
+    aggregate.only(included());
+    make_scratch();
+  }
+
+  // The same with its outputs replaced, as far as weights and targets go; its labels, residuals, trees and local memory are those of a
+  // model that has learnt nothing, and so are the experts of wide rows, which see the outputs. What is read from a state is taken over,
+  // and what follows from it.
+  Mixture(const Mixture& o, const Mix& mix, int64_t local_rows)
+      : set{o.set.width, mix.outputs(), o.set.budget, o.set.regression},
+        extra(o.extra),
+        capacity(o.capacity),
+        m(o.m),
+        wide(o.wide),
+        memories{o.memories[0], o.memories[1]},
+        window(o.window, set.outputs, mix.of(o.window.targets, o.window.points.slots(), true)),
+        trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
+        labels(classes()),
+        aggregate(o.aggregate, classes()),
+        local_aggregate(o.local_aggregate, classes()),
+        local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows),
+        kept_rows(o.kept_rows),
+        kept_targets(o.kept_targets),
+        kept_weights(o.kept_weights),
+        kept_sparse(o.kept_sparse),
+        target_centre(o.target_centre),
+        target_spread(o.target_spread),
+        weight_sum(o.weight_sum),
+        weight_squares(o.weight_squares),
+        cusum(o.cusum),
+        coverage_start(o.coverage_start),
+        coverage(o.coverage),
+        learnt(o.learnt),
+        lasting_age(o.lasting_age),
+        recent_age(o.recent_age),
+        cusum_age(o.cusum_age),
+        ordered(o.ordered),
+        next_rebuild(o.next_rebuild),
+        twins_(o.twins_) {
+    if (wide) {
+      extra = extra_features();
+      m = slots() + extra;
+      begin_experts();
+      diagonal = Diagonal(set.width, set.outputs);
+    } else {
+      for (int e = 0; e < Expert::newtons; ++e) newtons[e] = Newton(o.newtons[e], mix);
+    }
+    make_scratch();
+  }
+
+  // Experts that have learnt nothing.
+  void begin_experts() {
     auto loss = set.regression ? NewtonLoss::squared : NewtonLoss::logistic;
     for (int e = 0; e < Expert::newtons; ++e)
       if (e != Expert::linear || !wide)
@@ -102,10 +156,10 @@ template <class T> class Mixture {
     set_priors();
     for (Newton& newton : newtons)
       if (newton.m) newton.reset();
-    if (wide) diagonal = Diagonal(set.width, set.outputs);
+  }
+  void make_scratch() {
     for (auto* a : {&features_[0], &features_[1]}) *a = Array<double>(size_t(kBlock * m));
     for (auto& p : products_) p = Array<double>(size_t(kBlock * m));
-    aggregate.only(included());
     z_.resize(size_t(Expert::count * classes()));
     raw_.resize(size_t(Expert::count * set.outputs));
     local_z_.resize(size_t(LocalExpert::count * classes()));
@@ -152,15 +206,36 @@ template <class T> class Mixture {
   }
 
   int64_t slots() const { return memories[0].slots(); }  // kernel features, padded
+  int64_t extra_features() const { return (1 + (wide ? set.outputs : set.width) + kLine<double> - 1) / kLine<double> * kLine<double>; }
+
+  // Memory for the residuals of the first n rows kept, those that were missing 0: for twice as many again and again, so that a new
+  // class in the first rows moves few of them.
+  void allow_residuals(int64_t n) {
+    int64_t have = int64_t(kept_residuals.size()) / set.outputs;
+    if (!local.capacity || n <= have) return;
+    Array<double> more(size_t(residual_rows(n) * set.outputs));
+    if (have) std::copy_n(kept_residuals.data(), have * set.outputs, more.data());
+    kept_residuals = std::move(more);
+  }
+  int64_t residual_rows(int64_t n) const {
+    int64_t rows = 64;
+    while (rows < n) rows *= 2;
+    return std::min(rows, capacity);
+  }
 
   size_t nbytes() const {
     size_t total = diagonal.nbytes() + window.nbytes() + labels.nbytes() + kept_rows.nbytes() + kept_targets.nbytes() +
-                   kept_weights.nbytes() + kept_residuals.nbytes() + local.nbytes() + trees.nbytes();
+                   kept_weights.nbytes() + residual_bytes() + local.nbytes() + trees.nbytes();
     for (const Memory& memory : memories) total += memory.nbytes();
     for (const SparseRow<double>& row : kept_sparse) total += row.nbytes();
     for (const Newton& n : newtons)
       if (n.m) total += n.nbytes();
     return total;
+  }
+
+  size_t residual_bytes() const {              // of all rows, also those that are missing yet
+    constexpr int64_t L = kLine<double>;
+    return local.capacity ? size_t((capacity * set.outputs + L - 1) / L * L) * sizeof(double) : 0;
   }
 
   // scales: one per row, of a regression; may be left out.
@@ -268,8 +343,9 @@ template <class T> class Mixture {
     memory.landmarks.count = 0;
     for (int64_t j = 0; j < n; ++j) memory.landmarks.put(j, points, j);
     memory.settle();
+    Panel<double>& whitened = memory.whitening.own();
     for (int64_t i = 0; i < set.budget; ++i)
-      for (int64_t j = 0; j < memory.slots(); ++j) memory.whitening.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
+      for (int64_t j = 0; j < memory.slots(); ++j) whitened.at(i, j) = i < n && j <= i ? whitening[i * n + j] : 0;
     flush();
     memory.varying = varying;
     set_priors();
@@ -365,6 +441,7 @@ template <class T> class Mixture {
     place_landmarks();
     local.clear();
     relevance_due = false;
+    allow_residuals(std::min(learnt, capacity));
     for (int64_t i = 0; i < rows.n; ++i) {
       const double* left = kept_residuals.data() + (learnt - rows.n + i) % capacity * set.outputs;
       for (int64_t c = 0; c < set.outputs; ++c) residual_[size_t(c)] = float(set.regression ? left[c] / target_spread : left[c]);
@@ -600,6 +677,7 @@ template <class T> class Mixture {
   // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
   void learn_local(double y, double weight) {
     if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight);
+    allow_residuals(std::min(learnt, capacity));
     double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
     for (int64_t c = 0; c < set.outputs; ++c) {
       double residual = set.regression     ? y - global_[0]

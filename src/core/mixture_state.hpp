@@ -132,7 +132,7 @@ template <class T> Layout layout(Mixture<T>& x) {
       vector(name + "_scale", memory.scale, width);
     }
     if (!memory.landmarks.sparse) panel(name + "_landmarks", memory.landmarks.panel, {budget}, {width});
-    panel(name + "_whitening", memory.whitening, {budget}, {budget});
+    panel(name + "_whitening", memory.whitening.own(), {budget}, {budget});
     all.numbers.push_back({name + "_gamma", &memory.landmarks.kernel.gamma, positive, most});
     all.numbers.push_back({name + "_varying", &memory.varying, 1, most});
     all.counts.push_back({name + "_count", &memory.landmarks.count, 0, x.set.budget});
@@ -157,8 +157,8 @@ template <class T> Layout layout(Mixture<T>& x) {
     features.kernel = kernel;
     features.last = x.extra;
     std::string name = kCandidates[e];
-    panel(name + "_covariance", newton.covariance, features, features);
-    matrix(name + "_weights", newton.weights.data(), features, {outputs, newton.m}, StateArray::scores);
+    panel(name + "_covariance", newton.covariance.own(), features, features);
+    matrix(name + "_weights", newton.weights.own(), features, {outputs, newton.m}, StateArray::scores);
     matrix(name + "_pending", newton.vectors.data(), {size_t(kBlock), newton.m}, features);
     vector(name + "_coefficients", newton.coefficients, size_t(kBlock));
   }
@@ -201,6 +201,7 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);
   vector("kept_weights", x.kept_weights, size_t(x.capacity), StateArray::ring);
   if (x.local.capacity) {                      // the rows of the local memory, whose number changes, are not among these arrays
+    x.allow_residuals(x.capacity);
     matrix("kept_residuals", x.kept_residuals.data(), {size_t(x.capacity), x.set.outputs}, {outputs}, StateArray::ring);
     vector("local_relevance", x.local.relevance, width);
     vector("local_shares", x.local_aggregate.shares, x.local_aggregate.shares.size());
@@ -377,78 +378,65 @@ template <class T> bool widen(Mixture<T>& to, Mixture<T>& from) {
   return same;
 }
 
-// Makes `to`, which has learnt nothing and has other outputs, what `from` is with its outputs replaced: new output c is factors[c]
-// times old output sources[c], a factor of 0 for a class not seen; `targets`: those of the rows kept, in the new code. Wide rows'
+// What `from` is with its outputs replaced; `targets`: those of the rows kept, in the new code, and of the local memory. Wide rows'
 // experts see the outputs: their memories are to be rebuilt.
-template <class T> void mix_outputs(Mixture<T>& to, Mixture<T>& from, const int64_t* sources, const double* factors, const double* targets,
-                                    const float* local_targets) {
+template <class T>
+Mixture<T> mixed(const Mixture<T>& from, const Mix& mix, int64_t local_rows, const double* targets, const float* local_targets) {
+  Mixture<T> to(from, mix, local_rows);
   int64_t before = from.set.outputs, after = to.set.outputs;
-  struct Part {
-    int64_t from, to;
-    double share, sign;
-  };
-  std::vector<Part> parts;                     // the old outputs that the new ones are made of
-  for (int64_t c = 0; c < after; ++c)
-    if (double share = factors[c]; share != 0) parts.push_back({sources[c], c, share, share > 0 ? 1.0 : -1.0});
+  const std::vector<double>& factors = mix.factors;
+  for (size_t c = 0; c < size_t(after); ++c)   // a class not seen was -1 all along
+    if (factors[c] == 0) std::fill_n(to.window.targets.data() + int64_t(c) * to.window.points.slots(), to.window.size, -1.0);
   std::vector<int64_t> moved(size_t(from.labels.classes));  // where each class went
   if (before == 1 && after == 1)
     moved = factors[0] > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
   else if (before == 1)
-    moved = {std::min_element(factors, factors + after) - factors, std::max_element(factors, factors + after) - factors};
+    moved = {std::min_element(factors.begin(), factors.end()) - factors.begin(),
+             std::max_element(factors.begin(), factors.end()) - factors.begin()};
   else
-    for (const Part& part : parts) moved[size_t(part.from)] = part.to;
-  copy_numbers(to, from);
-  Layout target = layout(to), source = layout(from);
-  for (const StateArray& array : target.arrays) {
-    const StateArray* old = source.find(array.name);
-    bool least_squares = array.role == StateArray::sides || array.name == "least_squares_weights";
-    if (array.role == StateArray::scores || array.role == StateArray::sides) {
-      int64_t step = array.columns.step;       // the entries of an output stand together
-      if (step != old->columns.step) continue;  // wide rows' experts, which are rebuilt
-      for (const Part& part : parts) {           // least squares: the two sides are -1 and +1
-        double* mine = array.data + part.to * step;
-        const double* theirs = old->data + part.from * step;
-        for (int64_t i = 0; i < step; ++i) mine[i] += theirs[i] * (least_squares ? part.sign : part.share);
-      }
-    } else if (array.role == StateArray::classes) {
-      for (size_t c = 0; c < moved.size(); ++c) array.at(size_t(moved[c]), 0) = old->at(c, 0);
-    } else if (old->same_shape(array)) {
-      array.copy_corner(*old);
-    }
-    if (!least_squares) continue;              // a class not seen was -1 all along: in the window, and through the constant
-    for (int64_t c = 0; c < after; ++c) {
-      if (factors[c] != 0) continue;
-      bool weights = array.role == StateArray::scores;
-      for (size_t i = weights ? size_t(to.set.budget) : 0; i < (weights ? size_t(to.set.budget) + 1 : array.rows.n); ++i)
-        array.at(i, size_t(c)) = -1;
-    }
-  }
-  if (from.labels.last >= 0) to.labels.last = moved[size_t(from.labels.last)];
+    for (size_t c = 0; c < size_t(after); ++c)
+      if (factors[c] != 0) moved[size_t(mix.sources[c])] = int64_t(c);
+  auto follow = [&](Array<double>& mine, const Array<double>& old) {
+    for (size_t c = 0; c < moved.size(); ++c) mine[size_t(moved[c])] = old[c];
+  };
+  follow(to.labels.repeats, from.labels.repeats);
+  follow(to.labels.changes, from.labels.changes);
+  follow(to.labels.frequency, from.labels.frequency);
+  to.labels.last = from.labels.last < 0 ? -1 : moved[size_t(from.labels.last)];
+  to.labels.last_target = from.labels.last_target;
   std::copy_n(targets, to.capacity, to.kept_targets.data());
-  copy_stored(to, from);
-  settle(to);
+  to.settle_candidates();
   to.replant();
-  if (!to.local.capacity) return;
-  struct Run {                                 // parts that stand together before and after
+  if (!to.local.capacity) return to;
+  struct Run {                                 // outputs that stand together before and after
     int64_t from, to, count;
-    double sign;
+    double side;
   };
   std::vector<Run> runs;
-  for (const Part& part : parts)
-    if (!runs.empty() && runs.back().from + runs.back().count == part.from && runs.back().to + runs.back().count == part.to &&
-        runs.back().sign == part.sign)
+  for (size_t c = 0; c < size_t(after); ++c) {
+    int64_t source = mix.sources[c];
+    double side = mix.side(c);
+    if (side == 0) continue;
+    if (!runs.empty() && runs.back().from + runs.back().count == source && runs.back().to + runs.back().count == int64_t(c) &&
+        runs.back().side == side)
       ++runs.back().count;
     else
-      runs.push_back({part.from, part.to, 1, part.sign});
+      runs.push_back({source, int64_t(c), 1, side});
+  }
   auto turn = [&](const auto* old, auto* mine) {  // as the targets -1 and +1; nothing is left of a class not seen
     using Number = std::remove_pointer_t<decltype(mine)>;
     std::fill_n(mine, after, Number(0));
     for (const Run& run : runs)
-      for (int64_t c = 0; c < run.count; ++c) mine[run.to + c] += old[run.from + c] * Number(run.sign);
+      for (int64_t c = 0; c < run.count; ++c) mine[run.to + c] += old[run.from + c] * Number(run.side);
   };
-  for (int64_t i = 0; i < std::min(to.learnt, to.capacity); ++i)
-    turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);
+  int64_t kept = std::min(to.learnt, to.capacity);
+  to.kept_residuals = Array<double>::unset(size_t(to.residual_rows(kept) * after));
+  for (int64_t i = 0; i < kept; ++i) turn(from.kept_residuals.data() + i * before, to.kept_residuals.data() + i * after);
+  std::fill(to.kept_residuals.data() + kept * after, to.kept_residuals.data() + to.kept_residuals.size(), 0.0);
+  to.local.relevance = from.local.relevance;
+  to.place_landmarks();
   to.local.take(from.local, local_targets, turn);
+  return to;
 }
 
 }  // namespace KS_MODULE

@@ -8,11 +8,15 @@
 // than a cache. The result is the same to the bit when rows come one by one. Only one half of P is computed and the
 // other is its mirror image, so P stays symmetric to the bit, however many rounds there are.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "panel.hpp"
+#include "settings.hpp"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -41,6 +45,64 @@ inline double implicit_residual(double f, double s, double y) {
 
 enum class NewtonLoss { squared, logistic };
 
+// The weights of each output. Copies share them until one of them is about to be written, and a model made for a new class shares those
+// of the model before it: with many classes they are most of a model, so they are copied in the pass that first changes them.
+class OutputWeights {
+ public:
+  OutputWeights() = default;
+  OutputWeights(int64_t m, int64_t outputs) : m_(m), outputs_(outputs), data_(zeros(m * outputs)) {}
+
+  // Those of `o` mixed; `sides`: of least squares, where a class not seen was -1 all along, through the constant, the first feature.
+  OutputWeights(const OutputWeights& o, const Mix& mix, bool sides) : m_(o.m_), outputs_(mix.outputs()) {
+    OutputWeights old = o;
+    if (!old.columns_.empty()) old.own();
+    auto fresh = zeros(m_);
+    (*fresh)[0] = sides ? -1 : 0;
+    auto of_old = [](double factor) { return factor == 0 || factor == 1; };
+    bool moved = std::all_of(mix.factors.begin(), mix.factors.end(), of_old);
+    data_ = moved ? old.data_ : std::make_shared<Array<double>>(mix.of(*old.data_, m_, sides));
+    fresh_ = fresh;
+    for (size_t c = 0; c < mix.factors.size(); ++c) {
+      int64_t place = moved ? mix.sources[c] : int64_t(c);
+      columns_.push_back(mix.factors[c] == 0 ? fresh->data() : data_->data() + place * m_);
+    }
+  }
+
+  size_t nbytes() const { return size_t(m_ * outputs_) * sizeof(double); }
+  const double* of(int64_t c) const { return columns_.empty() ? data_->data() + c * m_ : columns_[size_t(c)]; }
+
+  // Calls f(weights) for each output, to change them.
+  template <class F> void each(F f) {
+    bool elsewhere = !columns_.empty(), copied = elsewhere || data_.use_count() > 1;
+    std::atomic_thread_fence(std::memory_order_acquire);  // as in SharedPanel
+    auto to = copied ? std::make_shared<Array<double>>(Array<double>::unset(size_t(m_ * outputs_))) : data_;
+    for (int64_t c = 0; c < outputs_; ++c) {   // output by output: together they are more than a cache holds
+      double* w = to->data() + c * m_;
+      const double* from = of(c);
+      if (elsewhere)
+        for (int64_t i = 0; i < m_; ++i) w[i] = 0.0 + from[i];  // as Mix does: a -0 becomes 0
+      else if (copied)
+        std::copy_n(from, m_, w);
+      f(w);
+    }
+    data_ = std::move(to);
+    columns_.clear();
+    fresh_.reset();
+  }
+  double* own() {                              // all of them, one output after the other
+    each([](double*) {});
+    return data_->data();
+  }
+
+ private:
+  static std::shared_ptr<Array<double>> zeros(int64_t n) { return std::make_shared<Array<double>>(size_t(n)); }
+
+  int64_t m_ = 0, outputs_ = 0;
+  std::shared_ptr<Array<double>> data_;        // outputs x m, unless there are columns
+  std::vector<const double*> columns_;         // where those of each output stand, in `data_` or `fresh_`
+  std::shared_ptr<Array<double>> fresh_;       // of a class not seen
+};
+
 class Newton {
  public:
   static constexpr int kMostSteps = 64;
@@ -48,9 +110,9 @@ class Newton {
   int64_t used = 0;                            // features from here on (a whole number of lines) are 0 since `reset`
   double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
-  Panel<double> covariance;
+  SharedPanel<double> covariance;
   Array<double> prior;
-  Array<double> weights;                       // outputs x m
+  OutputWeights weights;
   Array<double> vectors;                       // the v's of the block, and their coefficients
   Array<double> coefficients{size_t(kBlock)};
 
@@ -64,25 +126,43 @@ class Newton {
         loss(loss_),
         covariance(features, features),
         prior(size_t(features)),
-        weights(size_t(outputs_ * features)),
+        weights(features, outputs_),
         vectors(size_t(kBlock * features)),
         gradient_(size_t(outputs_)),
         scaled_(size_t(kBlock * features)) {}
 
-  size_t nbytes() const { return covariance.nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes(); }
+  // The same with its outputs replaced.
+  Newton(const Newton& o, const Mix& mix)
+      : m(o.m),
+        outputs(mix.outputs()),
+        pending(o.pending),
+        used(o.used),
+        keep(o.keep),
+        decay(o.decay),
+        loss(o.loss),
+        covariance(o.covariance),
+        prior(o.prior),
+        weights(o.weights, mix, o.loss == NewtonLoss::squared),
+        vectors(o.vectors),
+        coefficients(o.coefficients),
+        gradient_(size_t(outputs)),
+        scaled_(size_t(kBlock * m)) {}
+
+  size_t nbytes() const { return covariance->nbytes() + prior.nbytes() + vectors.nbytes() + coefficients.nbytes() + weights.nbytes(); }
 
   void reset() {
     pending = 0;
     decay = 1;
     vectors.clear();
     coefficients.clear();
-    weights.clear();
-    covariance.clear();
-    for (int64_t i = 0; i < m; ++i) covariance.at(i, i) = prior[size_t(i)];
+    weights = OutputWeights(m, outputs);
+    Panel<double>& P = covariance.own();
+    P.clear();
+    for (int64_t i = 0; i < m; ++i) P.at(i, i) = prior[size_t(i)];
   }
 
   void score(const double* x, double* f) const {
-    for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights.data() + c * m, x, lines());
+    for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights.of(c), x, lines());
   }
 
   // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full. If it is, P is rewritten first.
@@ -96,12 +176,12 @@ class Newton {
       scale_vectors();
       for (int64_t t = 0; t < used / kLine<double>; ++t) {
         flush_tile(t);                         // complete now: what is before its diagonal block came from the tiles before
-        covariance.template one_tile<Form::product>(rows, 0, n, t, used, products, m);
+        covariance->template one_tile<Form::product>(rows, 0, n, t, used, products, m);
       }
       finish_flush();
     } else {
       if (full) flush();
-      covariance.template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
+      covariance->template dense<Form::product>(rows, 0, n, used / kLine<double>, products, m, false, used);
     }
   }
 
@@ -112,7 +192,6 @@ class Newton {
       shrink = std::sqrt(keep);
       decay *= keep;
       for (int64_t j = 0; j < pending; ++j) coefficients[size_t(j)] *= keep;
-      for (int64_t c = 0; c < outputs; ++c) scale(shrink, weights.data() + c * m, lines());
     }
     double* v = vectors.data() + pending * m;
     double along[kBlock];                      // what the pending rounds take from P x
@@ -139,7 +218,11 @@ class Newton {
     for (; l < lines(); ++l) correct(l, std::integral_constant<int, 1>());
     double s = std::max(0.0, dot(v, x, lines()));
     double h = residual(f, shrink, y, weight, s), damp = 1 / (1 + h * s);
-    for (int64_t c = 0; c < outputs; ++c) axpy(gradient_[size_t(c)] * damp, v, weights.data() + c * m, lines());
+    const double* g = gradient_.data();
+    weights.each([&](double* w) {
+      if (keep < 1) scale(shrink, w, lines());
+      axpy(*g++ * damp, v, w, lines());
+    });
     coefficients[size_t(pending++)] = h * damp;  // a full block is flushed when `prepare` is called next
   }
 
@@ -162,21 +245,22 @@ class Newton {
   // Of a tile of rows the columns from its diagonal block on, and their mirror image.
   void flush_tile(int64_t t) {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
+    Panel<double>& P = covariance.own();
     Line<double> lane[kBlock];
     for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
     for (int64_t d = t * L; d < used; d += D) {
       const double* factor = scaled_.data() + d * kBlock;
       Line<double> acc[D];
       for (int u = 0; u < D; ++u) {
-        acc[u] = Line<double>::at(covariance.line(t, d + u));
+        acc[u] = Line<double>::at(P.line(t, d + u));
         if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
       }
       for (int64_t j = 0; j < pending; ++j)
         for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
-      for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
-      if (d >= (t + 1) * L) mirror(covariance.line(t, d), covariance.line(d / L, t * L) + d % L);
+      for (int u = 0; u < D; ++u) acc[u].to(P.line(t, d + u));
+      if (d >= (t + 1) * L) mirror(P.line(t, d), P.line(d / L, t * L) + d % L);
     }
-    double* block = covariance.line(t, t * L);
+    double* block = P.line(t, t * L);
     for (int i = 0; i < L; ++i)
       for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     if (decay < 1)

@@ -4,7 +4,9 @@
 // and a tile is contiguous. Each product is one chain of operations over the columns in order, whatever the tiling.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "rows.hpp"
@@ -173,6 +175,24 @@ template <class T> class Panel {
 
   int64_t width_ = 0, tiles_ = 0;
   Array<T> data_;
+};
+
+// A large panel that is seldom written: copies share it until one of them is about to be.
+template <class T> class SharedPanel {
+ public:
+  SharedPanel() : SharedPanel(0, 0) {}
+  SharedPanel(int64_t width, int64_t capacity) : panel_(std::make_shared<Panel<T>>(width, capacity)) {}
+
+  const Panel<T>& operator*() const { return *panel_; }
+  const Panel<T>* operator->() const { return panel_.get(); }
+  Panel<T>& own() {                            // to write to
+    if (panel_.use_count() > 1) panel_ = std::make_shared<Panel<T>>(*panel_);
+    std::atomic_thread_fence(std::memory_order_acquire);  // a copy in another thread may just have read it for the last time
+    return *panel_;
+  }
+
+ private:
+  std::shared_ptr<Panel<T>> panel_;
 };
 
 }  // namespace KS_MODULE

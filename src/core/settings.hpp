@@ -10,6 +10,7 @@
 
 #include "loss.hpp"
 #include "rows.hpp"
+#include "simd.hpp"
 
 namespace KS_MODULE {
 
@@ -17,6 +18,38 @@ namespace KS_MODULE {
 struct Settings {
   int64_t width = 0, outputs = 1, budget = 0;  // budget: how many points at most
   bool regression = false;
+};
+
+// How outputs become others when a class appears: new output c is factors[c] times old output sources[c]. A factor of 0: no old output
+// says anything about this one.
+struct Mix {
+  std::vector<int64_t> sources;
+  std::vector<double> factors;
+
+  int64_t outputs() const { return int64_t(sources.size()); }
+
+  // Weights, one array per output.
+  template <class T> std::vector<Array<T>> of(const std::vector<Array<T>>& old) const {
+    std::vector<Array<T>> made;
+    made.reserve(sources.size());
+    for (size_t c = 0; c < sources.size(); ++c) {
+      Array<T>& w = made.emplace_back(old[size_t(sources[c])]);
+      for (size_t j = 0; factors[c] != 1 && j < w.size(); ++j) w[j] = T(double(w[j]) * factors[c]);
+    }
+    return made;
+  }
+  // Numbers that stand together by output, `step` of each; `sides`: those of least squares, where two classes are -1 and +1.
+  Array<double> of(const Array<double>& old, int64_t step, bool sides) const {
+    auto made = Array<double>::unset(size_t(outputs() * step));
+    for (size_t c = 0; c < sources.size(); ++c) {
+      double factor = sides ? side(c) : factors[c];
+      double* to = made.data() + int64_t(c) * step;
+      const double* from = old.data() + sources[c] * step;
+      for (int64_t i = 0; i < step; ++i) to[i] = factor == 0 ? 0.0 : 0.0 + from[i] * factor;  // 0 + makes a -0 a 0
+    }
+    return made;
+  }
+  double side(size_t c) const { return double(factors[c] > 0) - double(factors[c] < 0); }
 };
 
 // Gradient descent: every step subtracts eta (slope phi + lambda w) from the weights w.

@@ -199,7 +199,14 @@ template <class T> inline void sincos(Vec<T> x, Vec<T>& s, Vec<T>& c) {
 template <class T> class Array {
  public:
   Array() = default;
-  explicit Array(size_t n) : size_((n + kLine<T> - 1) / kLine<T> * kLine<T>) { allocate(true); }
+  explicit Array(size_t n) : size_(whole_lines(n)) { allocate(true); }
+  // One whose numbers are still to be written, all of them.
+  static Array unset(size_t n) {
+    Array made;
+    made.size_ = whole_lines(n);
+    made.allocate(false);
+    return made;
+  }
   Array(const Array& o) : size_(o.size_) {
     allocate(false);
     if (data_) std::memcpy(static_cast<void*>(data_), o.data_, nbytes());
@@ -224,10 +231,22 @@ template <class T> class Array {
   }
 
  private:
-  void allocate(bool zeros) {                  // calloc: large memory is zero when it comes, and what is not used costs nothing
+  static size_t whole_lines(size_t n) { return (n + kLine<T> - 1) / kLine<T> * kLine<T>; }
+
+  // Large blocks come in few sizes, a quarter of a power of two apart. So an array that takes the place of a slightly smaller one, as
+  // with each new class, gets the memory of an earlier one, and no new pages from the system. What is not used costs nothing.
+  static size_t block(size_t bytes) {
+    constexpr size_t large = size_t(1) << 16;
+    if (bytes < large) return bytes;
+    size_t step = large / 4;
+    while (step * 8 <= bytes) step *= 2;
+    return (bytes + step - 1) / step * step;
+  }
+
+  void allocate(bool zeros) {                  // calloc: large memory is zero when it comes
     if (size_ == 0) return;
     if (size_ > SIZE_MAX / 4 / sizeof(T)) throw std::bad_alloc();  // and not a product that wraps around
-    size_t bytes = nbytes() + 64;
+    size_t bytes = block(nbytes() + 64);
     base_ = zeros ? std::calloc(bytes, 1) : std::malloc(bytes);
     if (!base_) throw std::bad_alloc();
     data_ = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(base_) + 63) / 64 * 64);

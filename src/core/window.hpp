@@ -27,6 +27,20 @@ class Window {
         t_(size_t(points.slots())),
         leaves_(size_t(points.slots())) {}
 
+  // The same with other outputs, whose targets are given.
+  Window(const Window& o, int64_t outputs_, Array<double> targets_)
+      : size(o.size),
+        outputs(outputs_),
+        next(o.next),
+        rounds(o.rounds),
+        points(o.points),
+        kernel(o.kernel),
+        inverse(o.inverse),
+        targets(std::move(targets_)),
+        k_(o.k_),
+        t_(o.t_),
+        leaves_(o.leaves_) {}
+
   size_t nbytes() const { return points.nbytes() + kernel.nbytes() + inverse.nbytes() + targets.nbytes(); }
 
   void reset(double gamma) {

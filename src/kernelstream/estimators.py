@@ -223,6 +223,11 @@ def _intervals(values: Array, reaches: Array, coverage: Any) -> Array:
     return ends[:, 0] if isinstance(coverage, numbers.Real) else ends
 
 
+def _joined(first: Array, then: Array) -> Array:
+    """Rows and more rows; no copy where there are none of either."""
+    return np.concatenate([first, then]) if len(first) and len(then) else then if len(then) else first
+
+
 def _gives_probabilities(self: KernelClassifier) -> bool:
     if link_of(getattr(self, "learner_", None) or as_learner(self.learner)):
         return True
@@ -395,8 +400,6 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return None if codes is None else (labels, codes)
 
     def _labels(self, y: ArrayLike, rows: Any, *, stream: bool) -> Array:
-        from sklearn.utils.multiclass import check_classification_targets
-
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         plain = one_dimension(y) if stream else None
@@ -415,6 +418,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             if len(bad):
                 raise ValueError(f"y has {labels[bad[0]]} at row {bad[0]}: a label must be finite")
         if len(labels):
+            from sklearn.utils.multiclass import check_classification_targets
+
             check_classification_targets(labels)
         return labels
 
@@ -469,7 +474,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
                 raise ValueError(
                     f"y holds labels of type {labels.dtype}, the classes known are of type {known.dtype}"
                 )
-        different, first = np.unique(labels, return_index=True)
+        one = len(labels) == 1  # a row given alone, where the search would take as long as a round
+        different, first = (labels, np.zeros(1, np.int64)) if one else np.unique(labels, return_index=True)
         unknown = unknown_labels(known, different)
         if unknown.any() and not is_open:
             label = different[unknown][0]
@@ -490,9 +496,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             if len(codes) > start:  # the first row of this part was the first of its class: scored already
                 part = part[1:]
             if label is not None:
-                part = np.vstack([part, self.learner_.score(rows.part(stop, stop + 1))])
-            scores = np.vstack([scores, part])
-            codes = np.append(codes, codes_of_scores(part, len(self.classes_)))
+                part = _joined(part, self.learner_.score(rows.part(stop, stop + 1)))
+            scores = _joined(scores, part)
+            codes = _joined(codes, codes_of_scores(part, len(self.classes_)))
             if label is not None:
                 n_before = len(self.classes_)
                 self.classes_, place = with_label(self.classes_, label)

@@ -170,8 +170,9 @@ def with_label(classes: Array, label: Any) -> tuple[Array, int]:
     (array(['a', 'bb', 'c'], dtype='<U2'), 1)
     """
     place = int(classes.searchsorted(label)) if len(classes) else 0
-    wide = classes.astype(np.result_type(classes.dtype, np.asarray(label).dtype), copy=False)
-    return np.insert(wide, place, label), place
+    wide = np.empty(len(classes) + 1, np.result_type(classes.dtype, np.asarray(label).dtype))
+    wide[:place], wide[place], wide[place + 1 :] = classes[:place], label, classes[place:]
+    return wide, place
 
 
 # ---- a class is admitted ----
@@ -204,8 +205,8 @@ def with_more_outputs(scores: Array, mix: Mix) -> Array:
     >>> with_more_outputs(np.array([[2.0]]), Mix(np.zeros(3, np.int64), np.array([-1.0, 1.0, 0.0]))).tolist()
     [[-2.0, 2.0, -2.0]]
     """
-    mixed = mix.of(scores)
-    mixed[:, mix.new] = mixed[:, ~mix.new].min(axis=1, keepdims=True)
+    mixed, new = mix.of(scores), mix.new
+    mixed[:, new] = mixed[:, ~new].min(axis=1, keepdims=True)
     return mixed
 
 

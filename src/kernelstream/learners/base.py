@@ -269,16 +269,19 @@ class Learner(DefaultParts, ABC):
             )
         if not regression and not self.classification:
             raise ValueError(f"{name} does regression only")
-        if outputs > 1 and not self.multiclass:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                f"{name} is for two classes or regression; for {outputs} classes wrap the classifier in "
-                "scikit-learn's OneVsRestClassifier, or use KRLS or NOGD"
-            )
+        self._check_outputs(outputs)
         self._width, self._outputs, self._regression = int(width), int(outputs), bool(regression)
         self._dtype = np.dtype(dtype)
         self._build()
         return self
+
+    def _check_outputs(self, outputs: int) -> None:
+        if outputs > 1 and not self.multiclass:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                f"{type(self).__name__} is for two classes or regression; for {outputs} classes wrap the classifier in "
+                "scikit-learn's OneVsRestClassifier, or use KRLS or NOGD"
+            )
 
     def score(self, rows: Any) -> Array:
         """Scores of the rows, ``(n, outputs)``; nothing is learnt."""

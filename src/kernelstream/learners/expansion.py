@@ -20,6 +20,7 @@ class ExpansionLearner(KernelLearner):
     """A kernel expansion run by the compiled core under the rule that ``rule`` names."""
 
     rule: ClassVar[str]
+    mixing_parts: ClassVar[tuple[str, ...]] = ("_core",)
     merge_guarantee: ClassVar[str] = (
         "the mean by rows of the parts' functions; beyond the budget its projection on the points of the largest weights"
     )

@@ -47,6 +47,7 @@ class FOGD(KernelLearner):
 
     merge_guarantee: ClassVar[str] = "the mean by rows of the parts' weights over the same random features"
     averaged_arrays: ClassVar[tuple[str, ...]] = ("weights",)
+    mixing_parts: ClassVar[tuple[str, ...]] = ("_core",)
 
     feature_axes: ClassVar[dict[str, int] | None] = {"warmup_rows": 1}
 

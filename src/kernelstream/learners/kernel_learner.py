@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from kernelstream.blas import one_thread
 from kernelstream.errors import CapacityError, ScoreOverflowError
 from kernelstream.kernels import Kernel, as_kernel, core_kernel
-from kernelstream.learners.base import Array, State, state_error
+from kernelstream.learners.base import Array, Mix, State, state_error
 from kernelstream.learners.core_learner import CoreLearner
 from kernelstream.learners.warm_up import WarmUp
 from kernelstream.rows import as_rows
@@ -26,6 +27,10 @@ class KernelLearner(CoreLearner):
 
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1}
     target_arrays: ClassVar[tuple[str, ...]] = ("warmup_targets",)
+
+    #: Names of the attributes that hold all of the model but the warm-up: objects of the core, or None, that mix their outputs
+    #: themselves. Empty: that goes through the state.
+    mixing_parts: ClassVar[tuple[str, ...]] = ()
 
     _settled: Any
     _warm_up: WarmUp | None
@@ -78,6 +83,22 @@ class KernelLearner(CoreLearner):
         if at < X.n:
             left = None if weights is None else weights[at:]
             self._run_core(X.part(at, X.n), targets[at:], left, scores[at:], at)
+
+    def mix_outputs(self, mix: Mix, recode: Callable[[Array], Array]) -> None:
+        """Replace the outputs by others; ``recode`` turns old targets into new ones."""
+        if not self.mixing_parts:
+            super().mix_outputs(mix, recode)
+            return
+        outputs = len(mix.sources)
+        self._check_outputs(outputs)
+        parts = {name: getattr(self, name) for name in self.mixing_parts}
+        made: dict[str, Any] = {
+            name: None if part is None else part.mixed(mix.sources, mix.factors)
+            for name, part in parts.items()
+        }
+        if self._warm_up is not None:
+            made["_warm_up"] = self._warm_up.recoded(recode)
+        self.__dict__.update(made, _outputs=outputs)
 
     def _settle_again(self, kept: WarmUp) -> None:
         """Set the kernel from the examples kept and learn them again."""

@@ -543,9 +543,9 @@ class NewtonMixture(CoreLearner):
         of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
         same = kernel is not None and len(z) == n
         kernels = kernel if same else np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
-        square = np.zeros(self._width)
+        square, pull = np.zeros(self._width), np.empty_like(kernels)
         for output in range(self._outputs):
-            pull = kernels * of_kernels[:, output]
+            np.multiply(kernels, of_kernels[:, output], out=pull)
             curved = pull.sum(axis=1)[:, None] * z - pull @ landmarks
             square += np.sum((fitted[self._landmarks + 1 :, output] - 2 * gamma * curved) ** 2, axis=0)
         largest = square.max(initial=0.0)
@@ -689,11 +689,13 @@ class NewtonMixture(CoreLearner):
 
     def mix_outputs(self, mix: Mix, recode: Callable[[Array], Array]) -> None:
         """Replace the outputs by others; ``recode`` turns old targets into new ones."""
-        before = self._core
-        self._outputs = len(mix.sources)
-        self._build_core()
-        local = np.ascontiguousarray(recode(before.local_targets.astype(np.float64)), np.float32)
-        self._core.mix_outputs_from(before, mix.sources, mix.factors, recode(before.kept_targets), local)
+        before, outputs = self._core, len(mix.sources)
+        kept, local = recode(before.kept_targets), recode(before.local_targets.astype(np.float64))
+        rows = self._local_rows(self._width, outputs)
+        self._core = before.mixed(
+            mix.sources, mix.factors, kept, np.ascontiguousarray(local, np.float32), rows
+        )
+        self._outputs = outputs
         if self._core.wide and self._core.learnt:
             self._restart()
 

@@ -50,6 +50,7 @@ class NOGD(KernelLearner):
 
     merge_guarantee: ClassVar[str] = "the mean by rows of the parts' weights over the same map"
     averaged_arrays: ClassVar[tuple[str, ...]] = ("map_weights",)
+    mixing_parts: ClassVar[tuple[str, ...]] = ("_expansion", "_mapped")
 
     _expansion: Any
     _mapped: Any

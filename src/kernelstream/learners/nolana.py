@@ -75,6 +75,7 @@ class NOLANA(NOGD):
         "its map moves with the rows, and the maps of two models have no common directions"
     )
     averaged_arrays: ClassVar[tuple[str, ...]] = ()
+    mixing_parts: ClassVar[tuple[str, ...]] = ()  # there is more than NOGD has
 
     #: Rows handed to the core at once: it looks through all of them at every call, and each move needs one.
     CHUNK = 512

@@ -101,6 +101,7 @@ class SkeGD(NOGD):
         "its map moves with the rows, and the maps of two models have no common directions"
     )
     averaged_arrays: ClassVar[tuple[str, ...]] = ()
+    mixing_parts: ClassVar[tuple[str, ...]] = ()  # there is more than NOGD has
 
     feature_axes: ClassVar[dict[str, int] | None] = {"points": 1, "warmup_rows": 1, "sketch_stored": 1}
     quadratic = True

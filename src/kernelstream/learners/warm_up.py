@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,13 @@ class WarmUp:
             self.rows.append(_sparse(as_arrays(row)) if rows.width > WIDEST_DENSE else row.array())
             self.targets.append(targets[i])
             self.weights.append(weights[i])
+
+    def recoded(self, recode: Callable[[Array], Array]) -> WarmUp:
+        """The same examples with other targets, which ``recode`` makes of those there are."""
+        made = WarmUp(self.size)
+        made.rows, made.weights = list(self.rows), list(self.weights)
+        made.targets = recode(np.array(self.targets, np.float64)).tolist()
+        return made
 
     def stacked(self, width: int, dtype: np.dtype[Any]) -> Any:
         """The rows of the examples kept as one array or CSR matrix."""
