@@ -178,19 +178,23 @@ class Newton {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
     Line<double> lane[kBlock];
     for (int64_t j = 0; j < count; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
-    for (int64_t d = t * L; d < used; d += D) {
-      const double* factor = scaled_.data() + d * kBlock;
+    // Nothing is read from members in the loop: for all the compiler knows, what is written there may be one of them.
+    double *block = covariance.line(t, t * L), *image = block, kept = decay;  // image: where a tile's mirror image begins
+    const double *factor = scaled_.data() + t * L * kBlock, *end = covariance.line(t, used);
+    int64_t apart = covariance.width() * L;    // of two tiles
+    int half = 0;                              // of the tile that the image is in
+    for (double* column = block; column < end; column += D * L, factor += D * kBlock, half ^= D) {
       Line<double> acc[D];
       for (int u = 0; u < D; ++u) {
-        acc[u] = Line<double>::at(covariance.line(t, d + u));
-        if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
+        acc[u] = Line<double>::at(column + u * L);
+        if (kept < 1) acc[u].apply([&](Vec<double> p) { return p * kept; });
       }
       for (int64_t j = 0; j < count; ++j)
         for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
-      for (int u = 0; u < D; ++u) acc[u].to(covariance.line(t, d + u));
-      if (d >= (t + 1) * L) turn(acc, covariance.line(d / L, t * L) + d % L, L);
+      for (int u = 0; u < D; ++u) acc[u].to(column + u * L);
+      if (image != block) turn(acc, image + half, L);
+      if (half) image += apart;
     }
-    double* block = covariance.line(t, t * L);
     for (int i = 0; i < L; ++i)
       for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     if (decay < 1)

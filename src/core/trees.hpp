@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -216,6 +217,7 @@ class Trees {
   struct Node {                                // a leaf of the tree that grows
     int64_t begin, end;                        // its rows in order_
     int32_t parent, side;                      // the split above it
+    int32_t place;                             // of its sums
     int64_t total = 0;                         // of slopes and curvatures
     int32_t feature = 0, cut = 0;              // its best split, of features_
     double gain = 0;
@@ -300,7 +302,7 @@ class Trees {
 
   void grow(int64_t t) {
     measure(t % outputs);
-    nodes_.assign(1, {0, int64_t(order_.size()), -1, 0});
+    nodes_.assign(1, {0, int64_t(order_.size()), -1, 0, 0});
     nodes_[0].total = total_of(0);
     sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
     fill(0);
@@ -326,15 +328,17 @@ class Trees {
     if (node.parent >= 0) to[node.parent].child[node.side] = number;
     auto low = [&](int32_t i) { return rows[size_t(i * width + feature)] <= node.cut; };
     int64_t middle = std::stable_partition(order_.begin() + node.begin, order_.begin() + node.end, low) - order_.begin();
-    nodes_[at] = {node.begin, middle, number, 0};
-    nodes_.push_back({middle, node.end, number, 1});
     size_t small = middle - node.begin <= node.end - middle ? at : other, large = small == at ? other : at;
+    nodes_[at] = {node.begin, middle, number, 0, node.place};
+    nodes_.push_back({middle, node.end, number, 1, int32_t(other)});
+    if (large == other) std::swap(nodes_[at].place, nodes_[other].place);
     nodes_[small].total = total_of(small);
     nodes_[large].total = node.total - nodes_[small].total;
     if (int64_t(nodes_.size()) == kLeaves) return;  // the last split
-    if (large == other) std::copy_n(sums(at), size(), sums(other));
     fill(small);
-    for (size_t b = 0; b < size(); ++b) sums(large)[b] -= sums(small)[b];
+    int64_t* from = sums(large);
+    const int64_t* less = sums(small);
+    for (size_t b = 0; b < size(); ++b) from[b] -= less[b];
     search(at);
     search(other);
   }
@@ -400,7 +404,7 @@ class Trees {
   double slope(int64_t sum) const { return double((sum - low(sum)) / kHigh) * slope_step_; }
 
   size_t size() const { return size_t(begins_.back()); }
-  int64_t* sums(size_t leaf) { return sums_.data() + leaf * size(); }
+  int64_t* sums(size_t leaf) { return sums_.data() + size_t(nodes_[leaf].place) * size(); }
   int64_t total_of(size_t leaf) const {
     int64_t total = 0;
     for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) total += both_[size_t(order_[size_t(k)])];
@@ -411,11 +415,24 @@ class Trees {
   void fill(size_t leaf) {
     int64_t* to = sums(leaf);
     std::fill_n(to, size(), int64_t(0));
-    for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) {
-      const Bin* row = rows.data() + order_[size_t(k)] * width;
-      int64_t both = both_[size_t(order_[size_t(k)])];
-      for (size_t j = 0; j < features_.size(); ++j) to[begins_[j] + row[features_[j]]] += both;
-    }
+    auto add = [&](int64_t first, auto count) {  // `count` rows at a time: where a feature is and begins is read once for all
+      constexpr int N = decltype(count)::value;
+      const Bin* row[N];
+      int64_t both[N];
+      for (int r = 0; r < N; ++r) {
+        int32_t i = order_[size_t(first + r)];
+        row[r] = rows.data() + i * width;
+        both[r] = both_[size_t(i)];
+      }
+      for (size_t j = 0, n = features_.size(); j < n; ++j) {
+        int64_t* at = to + begins_[j];
+        int32_t feature = features_[j];
+        for (int r = 0; r < N; ++r) at[row[r][feature]] += both[r];
+      }
+    };
+    int64_t k = nodes_[leaf].begin, end = nodes_[leaf].end;
+    for (; k + 4 <= end; k += 4) add(k, std::integral_constant<int, 4>());
+    for (; k < end; ++k) add(k, std::integral_constant<int, 1>());
   }
 
   // Whether a feature, with such sums by bin, may have a split with at least `enough`: most have none, and that is found out for four
