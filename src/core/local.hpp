@@ -96,8 +96,7 @@ class Local {
         capacity(capacity_),
         relevance(size_t(capacity_ ? width_ : 0), 1.0),
         zero_(relevance.size(), 0.0),
-        query_(size_t(stride)),
-        packed_(size_t(kNeighbours * stride)) {}
+        query_(size_t(stride)) {}
 
   // Bytes per landmark, whose first cell is there from the start, and per row kept.
   static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }
@@ -181,22 +180,24 @@ class Local {
     n_ = int64_t(near.size());
     if (!n_) return;
     alignas(64) double to_query[kNeighbours] = {};
-    const Step* packed[kNeighbours];
-    int64_t squares[kNeighbours];
+    const Step* at[kNeighbours];
     for (int64_t i = 0; i < n_; ++i) {
-      packed[i] = packed_.data() + i * stride;
-      std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
+      at[i] = rows.data() + near[size_t(i)].which * stride;
       to_query[i] = double(near[size_t(i)].square);
     }
     roots(to_query, 0, kNeighbours);
-    for (int64_t i = 0; i < n_; ++i) {
-      double* row = K_ + i * kNeighbours;
-      measure(packed[i], packed + i + 1, n_ - i - 1, squares);
-      std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
-      for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
-      std::fill(row + n_, row + kNeighbours, 0.0);
-      roots(row, i, kNeighbours);
-    }
+    with_squares([&](auto& squares) {
+      auto& square = squares.of_others;
+      square.resize(size_t(kNeighbours));
+      for (int64_t i = 0; i < n_; ++i) {
+        double* row = K_ + i * kNeighbours;
+        measure(at[i], at + i + 1, n_ - i - 1, square.data());
+        std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
+        for (int64_t j = i + 1; j < n_; ++j) row[j] = double(square[size_t(j - i - 1)]);
+        std::fill(row + n_, row + kNeighbours, 0.0);
+        roots(row, i, kNeighbours);
+      }
+    });
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
     matern(to_query, 0, kNeighbours, unit, k_);
@@ -237,17 +238,22 @@ class Local {
     std::fill_n(f, outputs, 0.0);
     std::fill_n(g, outputs, 0.0);
     double total = 0;
-    for (size_t i = 0; i < of.size(); ++i) {
-      double y = targets[size_t(of[i].which)];
-      if (outputs == 1) {
-        f[0] += a[i] * y;
-      } else {
-        f[int64_t(y)] += 2 * a[i];
-        total += a[i];
+    if (outputs == 1) {
+      double target = 0, residual = 0;  // in registers
+      for (size_t i = 0; i < of.size(); ++i) {
+        target += a[i] * double(targets[size_t(of[i].which)]);
+        residual += a[i] * double(residuals[size_t(of[i].which)]);
       }
+      f[0] = target;
+      g[0] = residual;
+      return;
+    }
+    for (size_t i = 0; i < of.size(); ++i) {
+      f[int64_t(targets[size_t(of[i].which)])] += 2 * a[i];
+      total += a[i];
       for (int64_t c = 0; c < outputs; ++c) g[c] += a[i] * double(residuals[size_t(of[i].which * outputs + c)]);
     }
-    for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
+    for (int64_t c = 0; c < outputs; ++c) f[c] -= total;
   }
   const double* coefficients() const { return a_; }
   const double* smooth_coefficients() const { return b_; }
@@ -734,7 +740,7 @@ class Local {
   Steps means_;
   std::vector<int32_t> first_cell_;  // of each landmark
   std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
-  Steps landmarks_, query_, packed_;
+  Steps landmarks_, query_;
   std::vector<Near> order_, nearest_;  // landmarks, cells
   std::vector<int32_t> queue_;  // cells to be looked at
   int64_t n_ = 0, allocated_ = 0;

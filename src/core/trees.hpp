@@ -138,6 +138,28 @@ class Trees {
     return sum();
   }
 
+  // After the splits of a tree were written: how `walk` reads them.
+  void unfold(int64_t t) {
+    forks_.resize((splits.size() / kSplits + kAtOnce) * kForks);
+    depth_.resize(splits.size() / kSplits + kAtOnce);
+    Fork* fork = forks_.data() + t * kForks;
+    int32_t below[kSplits] = {1};              // steps until a row is below a split; a split's children come after it
+    for (int32_t k = 0; k < kSplits; ++k) {
+      const Split& split = splits[size_t(t * kSplits + k)];
+      fork[k] = {split.feature, int16_t(split.cut), {}};
+      for (int side : {0, 1}) {
+        int32_t child = split.child[side];
+        fork[k].next[side] = uint8_t(child < 0 ? kSplits + ~child : child);
+        if (child >= 0) below[child] = below[k] + 1;
+      }
+    }
+    depth_[size_t(t)] = *std::max_element(below, below + kSplits);
+    for (int32_t k = kSplits; k < kForks; ++k) fork[k] = {0, kSlots, {uint8_t(k), uint8_t(k)}};
+  }
+  void unfold() {
+    for (int64_t t = 0; t < int64_t(splits.size()) / kSplits; ++t) unfold(t);
+  }
+
   // Learns a row that trees with the same edges have kept, as if it came now.
   void learn(const Bin* row, double y, double weight) {
     std::copy_n(row, width, query_.data());
@@ -187,6 +209,7 @@ class Trees {
     credit = from.credit;
     splits = from.splits;
     values = from.values;
+    unfold();
   }
 
   void allocate(int64_t n) {
@@ -223,15 +246,27 @@ class Trees {
     double gain = 0;
   };
 
+  struct Fork {                                // a split as `walk` reads it, or after kSplits of them a leaf, which leads to itself
+    int32_t feature;
+    int16_t cut;
+    uint8_t next[2];
+  };
+  static constexpr int64_t kForks = kSplits + kLeaves;
+
   const double* sum() {                        // the scores of query_
     std::fill(f_.begin(), f_.end(), 0.0);
-    int64_t c = 0;
-    walk(
-        trees(), [&](int64_t t) { return t; }, [&](int64_t) { return query_.data(); },
-        [&](int64_t, double value) {
-          f_[size_t(c)] += value;
-          c = c + 1 == outputs ? 0 : c + 1;
-        });
+    int64_t c = 0, n = trees();
+    const Bin* row = query_.data();
+    for (int64_t first = 0; first < n; first += kAtOnce) {
+      const Fork* tree = forks_.data() + first * kForks;
+      walk(
+          std::min(kAtOnce, n - first), *std::max_element(depth_.begin() + first, depth_.begin() + first + kAtOnce),
+          [&](int64_t k) { return tree + k * kForks; }, [&](int64_t) { return row; },
+          [&](int64_t k, int64_t leaf) {
+            f_[size_t(c)] += values[size_t((first + k) * kLeaves + leaf)];
+            c = c + 1 == outputs ? 0 : c + 1;
+          });
+    }
     return f_.data();
   }
 
@@ -249,36 +284,31 @@ class Trees {
 #endif
   }
 
-  // visit(i, value of tree_of(i) at row_of(i)), i = 0 ... n - 1 in order. kAtOnce of them go down together, and one that has come to
-  // its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits for the next split.
-  template <class TreeOf, class RowOf, class F> void walk(int64_t n, TreeOf tree_of, RowOf row_of, F visit) const {
-    for (int64_t first = 0; first < n; first += kAtOnce) {
-      const Split* tree[kAtOnce];
-      const Bin* row[kAtOnce];
-      int32_t at[kAtOnce] = {}, going = 0;
-      for (int64_t k = 0; k < kAtOnce; ++k) {  // the last ones again and again, if there are too few
-        int64_t i = std::min(first + k, n - 1);
-        tree[k] = splits.data() + tree_of(i) * kSplits;
-        row[k] = row_of(i);
+  // visit(k, leaf), k = 0 ... n - 1 in order, n <= kAtOnce, of n trees and one row, or of one tree and n rows. All go down together, and
+  // one that has come to its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits
+  // for the next split.
+  template <class TreeOf, class RowOf, class F> static void walk(int64_t n, int32_t steps, TreeOf tree_of, RowOf row_of, F visit) {
+    int32_t at[kAtOnce] = {};
+    for (; steps; --steps)
+      for (int64_t k = 0; k < kAtOnce; ++k) {
+        const Fork& fork = tree_of(k)[at[k]];
+        at[k] = fork.next[row_of(k)[fork.feature] > fork.cut];
       }
-      do {
-        going = -1;
-        for (int64_t k = 0; k < kAtOnce; ++k) {
-          const Split& split = tree[k][std::max(at[k], 0)];
-          int32_t next = split.child[row[k][split.feature] > split.cut];
-          at[k] = at[k] < 0 ? at[k] : next;
-          going &= at[k];
-        }
-      } while (going >= 0);
-      for (int64_t k = 0; k < std::min(kAtOnce, n - first); ++k) visit(first + k, values[size_t(tree_of(first + k) * kLeaves + ~at[k])]);
-    }
+    for (int64_t k = 0; k < n; ++k) visit(k, at[k] - kSplits);
   }
 
   // The scores of the rows kept with or without a tree.
   void add(int64_t t, double sign) {
-    walk(
-        count(), [&](int64_t) { return t; }, [&](int64_t i) { return rows.data() + i * width; },
-        [&](int64_t i, double value) { scores[size_t(i * outputs + t % outputs)] += float(sign * value); });
+    const Fork* tree = forks_.data() + t * kForks;
+    for (int64_t first = 0, n = count(); first < n; first += kAtOnce) {
+      const Bin* row[kAtOnce];                 // the last ones again and again, if there are too few
+      for (int64_t k = 0; k < kAtOnce; ++k) row[k] = rows.data() + std::min(first + k, n - 1) * width;
+      walk(
+          std::min(kAtOnce, n - first), depth_[size_t(t)], [&](int64_t) { return tree; }, [&](int64_t k) { return row[k]; },
+          [&](int64_t k, int64_t leaf) {
+            scores[size_t((first + k) * outputs + t % outputs)] += float(sign * values[size_t(t * kLeaves + leaf)]);
+          });
+    }
   }
 
   // A tree of each output; all see the same slopes, so that the order of the outputs does not matter.
@@ -296,7 +326,10 @@ class Trees {
       choose(uint64_t(grown / outputs));
       if (!features_.empty()) grow(first + c);
     }
-    for (int64_t c = 0; c < outputs; ++c) add(first + c, 1);
+    for (int64_t c = 0; c < outputs; ++c) {
+      unfold(first + c);
+      add(first + c, 1);
+    }
     grown += outputs;
   }
 
@@ -505,6 +538,8 @@ class Trees {
   std::vector<std::pair<double, double>> pairs_;
   std::vector<Node> nodes_;
   std::vector<int64_t> both_, sums_;
+  std::vector<Fork> forks_;                    // kForks per tree
+  std::vector<int32_t> depth_;                 // of each tree
   double slope_step_ = 1, curvature_step_ = 1;
 };
 
