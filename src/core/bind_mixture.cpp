@@ -275,6 +275,7 @@ static std::function<void()> trees_of(nb::dict& given, Mixture<T>& x, const std:
     trees.splits.clear();
     for (const int32_t* s = splits.data(); s < splits.data() + splits.size(); s += 4) trees.splits.push_back({s[0], s[1], {s[2], s[3]}});
     trees.values.assign(values.data(), values.data() + values.size());
+    trees.unfold();
   };
 }
 

@@ -96,8 +96,7 @@ class Local {
         capacity(capacity_),
         relevance(size_t(capacity_ ? width_ : 0), 1.0),
         zero_(relevance.size(), 0.0),
-        query_(size_t(stride)),
-        packed_(size_t(kNeighbours * stride)) {}
+        query_(size_t(stride)) {}
 
   // Bytes per landmark, whose first cell is there from the start, and per row kept.
   static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }
@@ -135,7 +134,7 @@ class Local {
   void look(const Rows<double>& z, int64_t r) {
     steps(z, r, query_.data());
     rank();
-    find();
+    with_squares([&](auto& squares) { find(squares); });
   }
 
   // Keeps scaled row r; residual: one per output.
@@ -162,7 +161,7 @@ class Local {
     if (cell < 0 || landmark_of[size_t(cell)] < 0) {  // not looked at, or its last row left to make place
       queue_.clear();
       add_cells(order_[0].which);
-      cell = measure_cells(queue_.size());
+      with_squares([&](auto& squares) { cell = measure_cells(squares.of_others, queue_.size()); });
       if (cell < 0) cell = open(order_[0].which);
     }
     if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
@@ -181,22 +180,24 @@ class Local {
     n_ = int64_t(near.size());
     if (!n_) return;
     alignas(64) double to_query[kNeighbours] = {};
-    const Step* packed[kNeighbours];
-    int64_t squares[kNeighbours];
+    const Step* at[kNeighbours];
     for (int64_t i = 0; i < n_; ++i) {
-      packed[i] = packed_.data() + i * stride;
-      std::copy_n(rows.data() + near[size_t(i)].which * stride, stride, packed_.data() + i * stride);
+      at[i] = rows.data() + near[size_t(i)].which * stride;
       to_query[i] = double(near[size_t(i)].square);
     }
     roots(to_query, 0, kNeighbours);
-    for (int64_t i = 0; i < n_; ++i) {
-      double* row = K_ + i * kNeighbours;
-      measure(packed[i], packed + i + 1, n_ - i - 1, squares);
-      std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
-      for (int64_t j = i + 1; j < n_; ++j) row[j] = double(squares[j - i - 1]);
-      std::fill(row + n_, row + kNeighbours, 0.0);
-      roots(row, i, kNeighbours);
-    }
+    with_squares([&](auto& squares) {
+      auto& square = squares.of_others;
+      square.resize(size_t(kNeighbours));
+      for (int64_t i = 0; i < n_; ++i) {
+        double* row = K_ + i * kNeighbours;
+        measure(at[i], at + i + 1, n_ - i - 1, square.data());
+        std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
+        for (int64_t j = i + 1; j < n_; ++j) row[j] = double(square[size_t(j - i - 1)]);
+        std::fill(row + n_, row + kNeighbours, 0.0);
+        roots(row, i, kNeighbours);
+      }
+    });
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
     matern(to_query, 0, kNeighbours, unit, k_);
@@ -219,18 +220,17 @@ class Local {
 
   // Looks for the nearest of the last rows; of rows equally far the younger one comes first.
   void look_back() {
-    size_t n = size_t(std::min(count, kLatest));
-    gather(n);
-    for (size_t i = 0; i < n; ++i) at_[i] = rows.data() + (next - 1 - int64_t(i)) % capacity * stride;
-    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
-    latest.clear();
-    for (size_t i = 0; i < n; ++i) {
-      bool full = int64_t(latest.size()) == kLatestNear;
-      if (full && squares_[i] >= latest.back().square) continue;
-      if (full) latest.pop_back();
-      auto at = std::upper_bound(latest.begin(), latest.end(), squares_[i], [](int64_t s, const Near& row) { return s < row.square; });
-      latest.insert(at, {squares_[i], int32_t((next - 1 - int64_t(i)) % capacity)});
-    }
+    int64_t n = std::min(count, kLatest), last = (next - 1) % capacity;
+    auto slot = [&](int64_t age) { return last - age + (age > last ? capacity : 0); };
+    at_.resize(size_t(n));
+    for (int64_t i = 0; i < n; ++i) at_[size_t(i)] = rows.data() + slot(i) * stride;
+    with_squares([&](auto& squares) {
+      squares.of_others.resize(size_t(n));
+      measure(query_.data(), at_.data(), n, squares.of_others.data());
+      least(squares.of_others, kLatestNear, latest, [](int32_t i) { return i; });
+    });
+    latest.resize(std::min(latest.size(), size_t(kLatestNear)));
+    for (Near& row : latest) row.which = int32_t(slot(row.which));
   }
 
   // f: one value per output; of targets -1 and +1 in classification. g: of residuals.
@@ -238,17 +238,22 @@ class Local {
     std::fill_n(f, outputs, 0.0);
     std::fill_n(g, outputs, 0.0);
     double total = 0;
-    for (size_t i = 0; i < of.size(); ++i) {
-      double y = targets[size_t(of[i].which)];
-      if (outputs == 1) {
-        f[0] += a[i] * y;
-      } else {
-        f[int64_t(y)] += 2 * a[i];
-        total += a[i];
+    if (outputs == 1) {
+      double target = 0, residual = 0;  // in registers
+      for (size_t i = 0; i < of.size(); ++i) {
+        target += a[i] * double(targets[size_t(of[i].which)]);
+        residual += a[i] * double(residuals[size_t(of[i].which)]);
       }
+      f[0] = target;
+      g[0] = residual;
+      return;
+    }
+    for (size_t i = 0; i < of.size(); ++i) {
+      f[int64_t(targets[size_t(of[i].which)])] += 2 * a[i];
+      total += a[i];
       for (int64_t c = 0; c < outputs; ++c) g[c] += a[i] * double(residuals[size_t(of[i].which * outputs + c)]);
     }
-    for (int64_t c = 0; outputs > 1 && c < outputs; ++c) f[c] -= total;
+    for (int64_t c = 0; c < outputs; ++c) f[c] -= total;
   }
   const double* coefficients() const { return a_; }
   const double* smooth_coefficients() const { return b_; }
@@ -400,32 +405,39 @@ class Local {
     z.each(r, step);
   }
 
-  // Square distances of a to n rows. Each difference is below 8 kSteps.
-  void measure(const Step* a, const Step* const* at, int64_t n, int64_t* out) const {
+  // Square distances of a to n rows, 32 or 64 bits each. Each difference is below 8 kSteps. Rows that are `far` apart in memory are
+  // fetched ahead.
+  template <class S> void measure(const Step* a, const Step* const* at, int64_t n, S* out, [[maybe_unused]] bool far = false) const {
     int64_t i = 0;
 #if defined(__AVX2__)
     for (; i < n && n >= 4; i += 4) {  // four at a time: one sum over the lanes for all; the last four may be there twice
       i = std::min(i, n - 4);
-      for (int64_t r = i + kAhead; r < std::min(i + kAhead + 4, n); ++r)
-        for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
-      __m256i total = _mm256_setzero_si256();
-      for (int64_t d = 0; d < stride; d += kExact) {
+      if (far)
+        for (int64_t r = std::min(i + kAhead, n - 4); r < std::min(i + kAhead, n - 4) + 4; ++r)
+          for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
+      auto four = [&](int64_t d, int64_t end) {
         __m256i sum[4] = {};
-        for (int64_t e = d; e < std::min(d + kExact, stride); e += 16) {
-          __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + e));
+        for (; d < end; d += 16) {
+          __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + d));
           for (int r = 0; r < 4; ++r) {
-            __m256i apart = _mm256_sub_epi16(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i + r] + e)));
+            __m256i apart = _mm256_sub_epi16(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i + r] + d)));
             sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(apart, apart));
           }
         }
         __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
-        __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-        total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four));
+        return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+      };
+      if constexpr (sizeof(S) == 4) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), four(0, stride));
+      } else {
+        __m256i total = _mm256_setzero_si256();
+        for (int64_t d = 0; d < stride; d += kExact)
+          total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four(d, std::min(d + kExact, stride))));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), total);
       }
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), total);
     }
 #endif
-    for (; i < n; ++i) out[i] = square(a, at[i]);
+    for (; i < n; ++i) out[i] = S(square(a, at[i]));
   }
 
   int64_t square(const Step* a, const Step* b) const {
@@ -442,41 +454,45 @@ class Local {
     return total;
   }
 
-  void gather(size_t n) {
-    at_.resize(n);
-    squares_.resize(n);
-  }
+  // Square distances of the query, of as many bits as they need: f(those).
+  template <class S> struct Squares {
+    std::vector<S> of_landmarks, of_others;
+  };
+  template <class F> void with_squares(F f) { stride <= kExact ? f(narrow_) : f(wide_); }
 
   // The landmarks nearest to the query, in order: at least kProbed of them.
   void rank() {
-    size_t n = first_cell_.size();
-    gather(n);
-    for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
-    measure(query_.data(), at_.data(), int64_t(n), squares_.data());
-    landmark_squares_.assign(squares_.begin(), squares_.end());
-    rank(kProbed);
+    with_squares([&](auto& squares) {
+      size_t n = first_cell_.size();
+      at_.resize(n);
+      squares.of_landmarks.resize(n);
+      for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
+      measure(query_.data(), at_.data(), int64_t(n), squares.of_landmarks.data());
+      rank(squares, kProbed);
+    });
     home_ = -1;
   }
-  void rank(int64_t wanted) {
-    least(landmark_squares_, wanted, order_, [](int32_t j) { return j; });
+  template <class S> void rank(const Squares<S>& squares, int64_t wanted) {
+    least(squares.of_landmarks, wanted, order_, [](int32_t j) { return j; });
   }
 
   // At least the `wanted` nearest, in order, by their number in `squares`; of those equally far the one with the least tie(number)
   // first. Few branches depend on the squares, because a processor cannot guess them.
-  template <class F> void least(const std::vector<int64_t>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
-    constexpr int64_t kRanked = 128, kPlaces = 256;
-    const int64_t* square = squares.data();
+  template <class S, class F> void least(const std::vector<S>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
+    constexpr int64_t kRanked = 128, kAtOnce = 16;
+    const S* square = squares.data();
     int64_t n = int64_t(squares.size()), most = std::min(wanted + wanted / 4, kRanked), found = n;
-    int64_t low = -1, bound = std::numeric_limits<int64_t>::max();
-    auto count = [&](int64_t at_most) {
-      int64_t total = 0;
-      for (int64_t i = 0; i < n; ++i) total += square[i] <= at_most;
-      return total;
+    S low = -1, bound = std::numeric_limits<S>::max();
+    auto count = [](const S* from, int64_t n, S at_most) {
+      S total = 0;
+      for (int64_t i = 0; i < n; ++i) total += from[i] <= at_most;
+      return int64_t(total);
     };
     if (n > std::max(most, wanted)) {  // a bound that few are below
       bound = *std::max_element(square, square + wanted);
-      for (found = count(bound); found > most && bound - low > 1;) {
-        int64_t middle = low + (bound - low) / 2, fewer = count(middle);
+      for (found = count(square, n, bound); found > most && bound - low > 1;) {
+        S middle = low + (bound - low) / 2;
+        int64_t fewer = count(square, n, middle);
         (fewer < wanted ? low : bound) = middle;
         if (fewer >= wanted) found = fewer;
       }
@@ -497,12 +513,17 @@ class Local {
       std::sort(to.begin(), to.end(), closer);
       return;
     }
-    int64_t key[kRanked];  // the place of each is how many are before it
-    for (int64_t k = 0; k < found; ++k) key[k] = square[chosen_[size_t(k)]] * kPlaces + k;
+    S among[kRanked];  // the place of each is how many are before it
+    int64_t whole = (found + kAtOnce - 1) / kAtOnce * kAtOnce;
+    std::fill_n(among, whole, std::numeric_limits<S>::max());
     for (int64_t k = 0; k < found; ++k) {
-      int64_t place = 0;
-      for (int64_t l = 0; l < found; ++l) place += key[l] < key[k];
-      to[size_t(place)] = {square[chosen_[size_t(k)]], chosen_[size_t(k)]};
+      among[k] = square[chosen_[size_t(k)]];
+      to[size_t(k)].which = -1;
+    }
+    for (int64_t k = 0; k < found; ++k) {
+      size_t place = size_t(count(among, whole, S(among[k] - 1)));
+      while (to[place].which >= 0) ++place;  // taken by one equally far
+      to[place] = {among[k], chosen_[size_t(k)]};
     }
     for (size_t k = 1; k < to.size(); ++k) {
       size_t from = k - 1;
@@ -516,27 +537,29 @@ class Local {
     for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back(c);
   }
   // The distances of the cells in the queue; the nearest of the first n, -1 if there is none.
-  int32_t measure_cells(size_t n) {
-    gather(queue_.size());
+  template <class S> int32_t measure_cells(std::vector<S>& squares, size_t n) {
+    at_.resize(queue_.size());
+    squares.resize(queue_.size());
     for (size_t i = 0; i < queue_.size(); ++i) at_[i] = mean(queue_[i]);
-    measure(query_.data(), at_.data(), int64_t(queue_.size()), squares_.data());
+    measure(query_.data(), at_.data(), int64_t(queue_.size()), squares.data(), true);
     Near best{std::numeric_limits<int64_t>::max(), -1};
-    for (size_t i = 0; i < n; ++i) best = std::min(best, Near{squares_[i], queue_[i]});
+    for (size_t i = 0; i < n; ++i) best = std::min(best, Near{squares[i], queue_[i]});
     return best.which;
   }
 
-  void find() {
+  template <class S> void find(Squares<S>& squares) {
     queue_.clear();
     int64_t reached = 0;
     size_t first = 0, n = first_cell_.size();  // first: cells under the nearest landmark
     for (size_t j = 0; j < n && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
-      if (j == order_.size()) rank(4 * int64_t(j));
+      if (j == order_.size()) rank(squares, 4 * int64_t(j));
       size_t from = queue_.size();
       add_cells(order_[j].which);
       for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i])];
       if (!j) first = queue_.size();
     }
-    home_ = measure_cells(first);
+    std::vector<S>& square = squares.of_others;
+    home_ = measure_cells(square, first);
     slots_.clear();
     auto take = [&](int32_t cell) {
       const int32_t* member = members_.data() + cell * (kSplit + 1);
@@ -548,14 +571,15 @@ class Local {
       auto number = [&](int32_t i) { return queue_[size_t(i)]; };
       int64_t all = int64_t(queue_.size()), wanted = std::min(kCells, all);
       for (int64_t i = 0; int64_t(slots_.size()) < kMeasured; ++i) {
-        if (!i || i == int64_t(nearest_.size())) least(squares_, i ? wanted = std::min(4 * wanted, all) : wanted, nearest_, number);
+        if (!i || i == int64_t(nearest_.size())) least(square, i ? wanted = std::min(4 * wanted, all) : wanted, nearest_, number);
         take(queue_[size_t(nearest_[size_t(i)].which)]);
       }
     }
-    gather(slots_.size());
+    at_.resize(slots_.size());
+    square.resize(slots_.size());
     for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
-    measure(query_.data(), at_.data(), int64_t(slots_.size()), squares_.data());
-    least(squares_, kAround, around, [&](int32_t i) { return age(slots_[size_t(i)]); });  // of rows equally far the younger one first
+    measure(query_.data(), at_.data(), int64_t(slots_.size()), square.data(), true);
+    least(square, kAround, around, [&](int32_t i) { return age(slots_[size_t(i)]); });  // of rows equally far the younger one first
     around.resize(std::min(around.size(), size_t(kAround)));
     for (Near& row : around) row.which = slots_[size_t(row.which)];
     near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
@@ -716,13 +740,14 @@ class Local {
   Steps means_;
   std::vector<int32_t> first_cell_;  // of each landmark
   std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
-  Steps landmarks_, query_, packed_;
+  Steps landmarks_, query_;
   std::vector<Near> order_, nearest_;  // landmarks, cells
   std::vector<int32_t> queue_;  // cells to be looked at
   int64_t n_ = 0, allocated_ = 0;
   int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
   std::vector<const Step*> at_;
-  std::vector<int64_t> squares_, landmark_squares_;
+  Squares<int32_t> narrow_;
+  Squares<int64_t> wide_;
   std::vector<int32_t> slots_, chosen_;
   alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, c_[kLatestNear] = {}, k_[kNeighbours] = {};
 };

@@ -238,29 +238,47 @@ class Newton {
 
   // -c v, column by column what one column of P needs.
   void scale_vectors() {
-    for (int64_t j = 0; j < pending; ++j)
-      for (int64_t d = 0; d < used; ++d) scaled_[size_t(d * kBlock + j)] = -coefficients[size_t(j)] * vectors[size_t(j * m + d)];
+    constexpr int L = kLine<double>;
+    for (int64_t j = 0; j < pending; j += 4)   // what is written for rounds that are not pending is not read
+      for (int64_t d = 0; d < used; d += L) {
+        Line<double> v[4];
+        for (int u = 0; u < 4; ++u) {
+          v[u] = Line<double>::at(vectors.data() + (j + u) * m + d);
+          v[u].apply([&](Vec<double> x) { return x * -coefficients[size_t(j + u)]; });
+        }
+        turn(v, scaled_.data() + d * kBlock + j, kBlock);
+      }
   }
 
   // Of a tile of rows the columns from its diagonal block on, and their mirror image.
   void flush_tile(int64_t t) {
+    if (pending == kBlock)                     // nearly always: a loop of known length
+      flush_tile(t, std::integral_constant<int64_t, kBlock>());
+    else
+      flush_tile(t, pending);
+  }
+  template <class Count> void flush_tile(int64_t t, Count count) {
     constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
     Panel<double>& P = covariance.own();
     Line<double> lane[kBlock];
-    for (int64_t j = 0; j < pending; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
-    for (int64_t d = t * L; d < used; d += D) {
-      const double* factor = scaled_.data() + d * kBlock;
+    for (int64_t j = 0; j < count; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
+    // Nothing is read from members in the loop: for all the compiler knows, what is written there may be one of them.
+    double *block = P.line(t, t * L), *image = block, kept = decay;  // image: where a tile's mirror image begins
+    const double *factor = scaled_.data() + t * L * kBlock, *end = P.line(t, used);
+    int64_t apart = P.width() * L;    // of two tiles
+    int half = 0;                              // of the tile that the image is in
+    for (double* column = block; column < end; column += D * L, factor += D * kBlock, half ^= D) {
       Line<double> acc[D];
       for (int u = 0; u < D; ++u) {
-        acc[u] = Line<double>::at(P.line(t, d + u));
-        if (decay < 1) acc[u].apply([&](Vec<double> p) { return p * decay; });
+        acc[u] = Line<double>::at(column + u * L);
+        if (kept < 1) acc[u].apply([&](Vec<double> p) { return p * kept; });
       }
-      for (int64_t j = 0; j < pending; ++j)
+      for (int64_t j = 0; j < count; ++j)
         for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
-      for (int u = 0; u < D; ++u) acc[u].to(P.line(t, d + u));
-      if (d >= (t + 1) * L) mirror(P.line(t, d), P.line(d / L, t * L) + d % L);
+      for (int u = 0; u < D; ++u) acc[u].to(column + u * L);
+      if (image != block) turn(acc, image + half, L);
+      if (half) image += apart;
     }
-    double* block = P.line(t, t * L);
     for (int i = 0; i < L; ++i)
       for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
     if (decay < 1)
@@ -272,22 +290,23 @@ class Newton {
     decay = 1;
   }
 
-  // Four columns of a tile of P, written as four rows: to[i L + u] is entry i of column u.
-  static void mirror(const double* column, double* to) {
-    constexpr int L = kLine<double>;
-#if defined(__AVX2__)
-    for (int i = 0; i < L; i += 4) {
-      __m256d a = _mm256_loadu_pd(column + i), b = _mm256_loadu_pd(column + L + i), c = _mm256_loadu_pd(column + 2 * L + i),
-              d = _mm256_loadu_pd(column + 3 * L + i);
+  // Four columns written as four rows: to[i stride + u] is entry i of column u.
+  static void turn(const Line<double>* column, double* to, int64_t stride) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    for (int v = 0; v < 2; ++v, to += 4 * stride) {
+      __m256d a = column[0].v[v], b = column[1].v[v], c = column[2].v[v], d = column[3].v[v];
       __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d), AB = _mm256_unpackhi_pd(a, b), CD = _mm256_unpackhi_pd(c, d);
-      _mm256_storeu_pd(to + i * L, _mm256_permute2f128_pd(ab, cd, 0x20));
-      _mm256_storeu_pd(to + (i + 1) * L, _mm256_permute2f128_pd(AB, CD, 0x20));
-      _mm256_storeu_pd(to + (i + 2) * L, _mm256_permute2f128_pd(ab, cd, 0x31));
-      _mm256_storeu_pd(to + (i + 3) * L, _mm256_permute2f128_pd(AB, CD, 0x31));
+      _mm256_storeu_pd(to, _mm256_permute2f128_pd(ab, cd, 0x20));
+      _mm256_storeu_pd(to + stride, _mm256_permute2f128_pd(AB, CD, 0x20));
+      _mm256_storeu_pd(to + 2 * stride, _mm256_permute2f128_pd(ab, cd, 0x31));
+      _mm256_storeu_pd(to + 3 * stride, _mm256_permute2f128_pd(AB, CD, 0x31));
     }
 #else
+    constexpr int L = kLine<double>;
+    double lane[4][L];
+    for (int u = 0; u < 4; ++u) column[u].to(lane[u]);
     for (int i = 0; i < L; ++i)
-      for (int u = 0; u < 4; ++u) to[i * L + u] = column[u * L + i];
+      for (int u = 0; u < 4; ++u) to[i * stride + u] = lane[u][i];
 #endif
   }
 

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -137,6 +138,28 @@ class Trees {
     return sum();
   }
 
+  // After the splits of a tree were written: how `walk` reads them.
+  void unfold(int64_t t) {
+    forks_.resize((splits.size() / kSplits + kAtOnce) * kForks);
+    depth_.resize(splits.size() / kSplits + kAtOnce);
+    Fork* fork = forks_.data() + t * kForks;
+    int32_t below[kSplits] = {1};              // steps until a row is below a split; a split's children come after it
+    for (int32_t k = 0; k < kSplits; ++k) {
+      const Split& split = splits[size_t(t * kSplits + k)];
+      fork[k] = {split.feature, int16_t(split.cut), {}};
+      for (int side : {0, 1}) {
+        int32_t child = split.child[side];
+        fork[k].next[side] = uint8_t(child < 0 ? kSplits + ~child : child);
+        if (child >= 0) below[child] = below[k] + 1;
+      }
+    }
+    depth_[size_t(t)] = *std::max_element(below, below + kSplits);
+    for (int32_t k = kSplits; k < kForks; ++k) fork[k] = {0, kSlots, {uint8_t(k), uint8_t(k)}};
+  }
+  void unfold() {
+    for (int64_t t = 0; t < int64_t(splits.size()) / kSplits; ++t) unfold(t);
+  }
+
   // Learns a row that trees with the same edges have kept, as if it came now.
   void learn(const Bin* row, double y, double weight) {
     std::copy_n(row, width, query_.data());
@@ -186,6 +209,7 @@ class Trees {
     credit = from.credit;
     splits = from.splits;
     values = from.values;
+    unfold();
   }
 
   void allocate(int64_t n) {
@@ -216,20 +240,33 @@ class Trees {
   struct Node {                                // a leaf of the tree that grows
     int64_t begin, end;                        // its rows in order_
     int32_t parent, side;                      // the split above it
+    int32_t place;                             // of its sums
     int64_t total = 0;                         // of slopes and curvatures
     int32_t feature = 0, cut = 0;              // its best split, of features_
     double gain = 0;
   };
 
+  struct Fork {                                // a split as `walk` reads it, or after kSplits of them a leaf, which leads to itself
+    int32_t feature;
+    int16_t cut;
+    uint8_t next[2];
+  };
+  static constexpr int64_t kForks = kSplits + kLeaves;
+
   const double* sum() {                        // the scores of query_
     std::fill(f_.begin(), f_.end(), 0.0);
-    int64_t c = 0;
-    walk(
-        trees(), [&](int64_t t) { return t; }, [&](int64_t) { return query_.data(); },
-        [&](int64_t, double value) {
-          f_[size_t(c)] += value;
-          c = c + 1 == outputs ? 0 : c + 1;
-        });
+    int64_t c = 0, n = trees();
+    const Bin* row = query_.data();
+    for (int64_t first = 0; first < n; first += kAtOnce) {
+      const Fork* tree = forks_.data() + first * kForks;
+      walk(
+          std::min(kAtOnce, n - first), *std::max_element(depth_.begin() + first, depth_.begin() + first + kAtOnce),
+          [&](int64_t k) { return tree + k * kForks; }, [&](int64_t) { return row; },
+          [&](int64_t k, int64_t leaf) {
+            f_[size_t(c)] += values[size_t((first + k) * kLeaves + leaf)];
+            c = c + 1 == outputs ? 0 : c + 1;
+          });
+    }
     return f_.data();
   }
 
@@ -247,36 +284,31 @@ class Trees {
 #endif
   }
 
-  // visit(i, value of tree_of(i) at row_of(i)), i = 0 ... n - 1 in order. kAtOnce of them go down together, and one that has come to
-  // its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits for the next split.
-  template <class TreeOf, class RowOf, class F> void walk(int64_t n, TreeOf tree_of, RowOf row_of, F visit) const {
-    for (int64_t first = 0; first < n; first += kAtOnce) {
-      const Split* tree[kAtOnce];
-      const Bin* row[kAtOnce];
-      int32_t at[kAtOnce] = {}, going = 0;
-      for (int64_t k = 0; k < kAtOnce; ++k) {  // the last ones again and again, if there are too few
-        int64_t i = std::min(first + k, n - 1);
-        tree[k] = splits.data() + tree_of(i) * kSplits;
-        row[k] = row_of(i);
+  // visit(k, leaf), k = 0 ... n - 1 in order, n <= kAtOnce, of n trees and one row, or of one tree and n rows. All go down together, and
+  // one that has come to its leaf waits there: a processor can neither guess the path of a row nor do anything else while it waits
+  // for the next split.
+  template <class TreeOf, class RowOf, class F> static void walk(int64_t n, int32_t steps, TreeOf tree_of, RowOf row_of, F visit) {
+    int32_t at[kAtOnce] = {};
+    for (; steps; --steps)
+      for (int64_t k = 0; k < kAtOnce; ++k) {
+        const Fork& fork = tree_of(k)[at[k]];
+        at[k] = fork.next[row_of(k)[fork.feature] > fork.cut];
       }
-      do {
-        going = -1;
-        for (int64_t k = 0; k < kAtOnce; ++k) {
-          const Split& split = tree[k][std::max(at[k], 0)];
-          int32_t next = split.child[row[k][split.feature] > split.cut];
-          at[k] = at[k] < 0 ? at[k] : next;
-          going &= at[k];
-        }
-      } while (going >= 0);
-      for (int64_t k = 0; k < std::min(kAtOnce, n - first); ++k) visit(first + k, values[size_t(tree_of(first + k) * kLeaves + ~at[k])]);
-    }
+    for (int64_t k = 0; k < n; ++k) visit(k, at[k] - kSplits);
   }
 
   // The scores of the rows kept with or without a tree.
   void add(int64_t t, double sign) {
-    walk(
-        count(), [&](int64_t) { return t; }, [&](int64_t i) { return rows.data() + i * width; },
-        [&](int64_t i, double value) { scores[size_t(i * outputs + t % outputs)] += float(sign * value); });
+    const Fork* tree = forks_.data() + t * kForks;
+    for (int64_t first = 0, n = count(); first < n; first += kAtOnce) {
+      const Bin* row[kAtOnce];                 // the last ones again and again, if there are too few
+      for (int64_t k = 0; k < kAtOnce; ++k) row[k] = rows.data() + std::min(first + k, n - 1) * width;
+      walk(
+          std::min(kAtOnce, n - first), depth_[size_t(t)], [&](int64_t) { return tree; }, [&](int64_t k) { return row[k]; },
+          [&](int64_t k, int64_t leaf) {
+            scores[size_t((first + k) * outputs + t % outputs)] += float(sign * values[size_t(t * kLeaves + leaf)]);
+          });
+    }
   }
 
   // A tree of each output; all see the same slopes, so that the order of the outputs does not matter.
@@ -294,13 +326,16 @@ class Trees {
       choose(uint64_t(grown / outputs));
       if (!features_.empty()) grow(first + c);
     }
-    for (int64_t c = 0; c < outputs; ++c) add(first + c, 1);
+    for (int64_t c = 0; c < outputs; ++c) {
+      unfold(first + c);
+      add(first + c, 1);
+    }
     grown += outputs;
   }
 
   void grow(int64_t t) {
     measure(t % outputs);
-    nodes_.assign(1, {0, int64_t(order_.size()), -1, 0});
+    nodes_.assign(1, {0, int64_t(order_.size()), -1, 0, 0});
     nodes_[0].total = total_of(0);
     sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
     fill(0);
@@ -326,15 +361,17 @@ class Trees {
     if (node.parent >= 0) to[node.parent].child[node.side] = number;
     auto low = [&](int32_t i) { return rows[size_t(i * width + feature)] <= node.cut; };
     int64_t middle = std::stable_partition(order_.begin() + node.begin, order_.begin() + node.end, low) - order_.begin();
-    nodes_[at] = {node.begin, middle, number, 0};
-    nodes_.push_back({middle, node.end, number, 1});
     size_t small = middle - node.begin <= node.end - middle ? at : other, large = small == at ? other : at;
+    nodes_[at] = {node.begin, middle, number, 0, node.place};
+    nodes_.push_back({middle, node.end, number, 1, int32_t(other)});
+    if (large == other) std::swap(nodes_[at].place, nodes_[other].place);
     nodes_[small].total = total_of(small);
     nodes_[large].total = node.total - nodes_[small].total;
     if (int64_t(nodes_.size()) == kLeaves) return;  // the last split
-    if (large == other) std::copy_n(sums(at), size(), sums(other));
     fill(small);
-    for (size_t b = 0; b < size(); ++b) sums(large)[b] -= sums(small)[b];
+    int64_t* from = sums(large);
+    const int64_t* less = sums(small);
+    for (size_t b = 0; b < size(); ++b) from[b] -= less[b];
     search(at);
     search(other);
   }
@@ -400,7 +437,7 @@ class Trees {
   double slope(int64_t sum) const { return double((sum - low(sum)) / kHigh) * slope_step_; }
 
   size_t size() const { return size_t(begins_.back()); }
-  int64_t* sums(size_t leaf) { return sums_.data() + leaf * size(); }
+  int64_t* sums(size_t leaf) { return sums_.data() + size_t(nodes_[leaf].place) * size(); }
   int64_t total_of(size_t leaf) const {
     int64_t total = 0;
     for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) total += both_[size_t(order_[size_t(k)])];
@@ -411,11 +448,24 @@ class Trees {
   void fill(size_t leaf) {
     int64_t* to = sums(leaf);
     std::fill_n(to, size(), int64_t(0));
-    for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) {
-      const Bin* row = rows.data() + order_[size_t(k)] * width;
-      int64_t both = both_[size_t(order_[size_t(k)])];
-      for (size_t j = 0; j < features_.size(); ++j) to[begins_[j] + row[features_[j]]] += both;
-    }
+    auto add = [&](int64_t first, auto count) {  // `count` rows at a time: where a feature is and begins is read once for all
+      constexpr int N = decltype(count)::value;
+      const Bin* row[N];
+      int64_t both[N];
+      for (int r = 0; r < N; ++r) {
+        int32_t i = order_[size_t(first + r)];
+        row[r] = rows.data() + i * width;
+        both[r] = both_[size_t(i)];
+      }
+      for (size_t j = 0, n = features_.size(); j < n; ++j) {
+        int64_t* at = to + begins_[j];
+        int32_t feature = features_[j];
+        for (int r = 0; r < N; ++r) at[row[r][feature]] += both[r];
+      }
+    };
+    int64_t k = nodes_[leaf].begin, end = nodes_[leaf].end;
+    for (; k + 4 <= end; k += 4) add(k, std::integral_constant<int, 4>());
+    for (; k < end; ++k) add(k, std::integral_constant<int, 1>());
   }
 
   // Whether a feature, with such sums by bin, may have a split with at least `enough`: most have none, and that is found out for four
@@ -488,6 +538,8 @@ class Trees {
   std::vector<std::pair<double, double>> pairs_;
   std::vector<Node> nodes_;
   std::vector<int64_t> both_, sums_;
+  std::vector<Fork> forks_;                    // kForks per tree
+  std::vector<int32_t> depth_;                 // of each tree
   double slope_step_ = 1, curvature_step_ = 1;
 };
 
