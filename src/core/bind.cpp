@@ -69,7 +69,7 @@ template <class T> Made<T> kernel_input_gradient(const HeldRows<T>& x, const Hel
   Kernel<T> kernel = by.as<T>();
   require(!kernel.callback, "only kernels of kernelstream with a formula have a gradient");
   nb::gil_scoped_release release;
-  Points<T> points(kernel, width, m);
+  Points<T> points(kernel, width, m, false);   // dense, as the result is
   for (int64_t j = 0; j < m; ++j) points.put(j, y.rows, j);
   Array<T> slopes(size_t(points.slots()));
   std::vector<T> row(size_t(width) + 1);

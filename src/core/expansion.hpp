@@ -147,6 +147,13 @@ template <class T> class Expansion {
     with_form(points.kernel.form(), [&](auto form) { patch<form.value>(slot, rows, i); });
   }
 
+  // The numbers of a point, whether it is stored dense or sparse.
+  std::vector<T> point(int64_t slot) const {
+    std::vector<T> spare, made(size_t(set.width) + 1);
+    points.row(slot, spare).each(0, [&](int64_t d, T v) { made[size_t(d)] = v; });
+    return made;
+  }
+
   // The same for a point that is not a row of the data; the rows left in the block are measured anew.
   void place_made(int64_t slot, const T* point, int64_t i) {
     points.put(slot, Rows<T>{1, set.width, point}, 0);

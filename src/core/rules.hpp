@@ -392,9 +392,8 @@ template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) cons
   }
   ab = product(e, a, b), bb = product(e, b, b), log_k = std::log(double(k[b]));
   double h = best(size2, slope, 50).h, to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);
-  std::vector<T> z(size_t(e.set.width) + 1);
-  for (int64_t d = 0; d < e.set.width; ++d)
-    z[size_t(d)] = T(h * double(e.points.panel.at(a, d)) + (1 - h) * double(e.points.panel.at(b, d)));
+  std::vector<T> z = e.point(a), other = e.point(b);
+  for (size_t d = 0; d < z.size(); ++d) z[d] = T(h * double(z[d]) + (1 - h) * double(other[d]));
   e.place_made(b, z.data(), i);
   for (auto& w : e.weights) w[size_t(b)] = T(double(w[size_t(a)]) * to_a + double(w[size_t(b)]) * to_b);
   drop(e, a, i);
@@ -403,9 +402,7 @@ template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) cons
 template <class T> void BudgetedDescent::drop(Expansion<T>& e, int64_t slot, int64_t i) {
   int64_t last = e.points.count - 1;
   if (slot != last) {
-    std::vector<T> point(size_t(e.set.width) + 1);
-    for (int64_t d = 0; d < e.set.width; ++d) point[size_t(d)] = e.points.panel.at(last, d);
-    e.place_made(slot, point.data(), i);
+    e.place_made(slot, e.point(last).data(), i);
     for (auto& w : e.weights) w[size_t(slot)] = w[size_t(last)];
     e.born[size_t(slot)] = e.born[size_t(last)];
   }

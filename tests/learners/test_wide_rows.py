@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from kernelstream.kernels import Gaussian, Laplacian, Polynomial
-from kernelstream.learners import BOGD, NOGD, KernelPA, NewtonMixture, Projectron
+from kernelstream.learners import BOGD, BSGD, NOGD, KernelPA, NewtonMixture, Projectron, registered
 from kernelstream.rows import WIDEST_DENSE
 
 NARROW, WIDE = 40, WIDEST_DENSE + 100
@@ -21,6 +21,20 @@ LEARNERS = [
     KernelPA(kernel=Gaussian(gamma=0.1)),
     Projectron(budget=10, kernel=Gaussian(gamma=0.1)),
     NewtonMixture(budget=12),
+    BSGD(budget=10, kernel=Gaussian(gamma=0.1), maintenance="removal"),
+]
+#: Their numbers depend on the width: they draw some per feature, or have bandwidths by it.
+BY_WIDTH = {"DoublySGD", "DualSGD", "FOGD", "RRF", "OKLGD", "ProjKA"}
+LEARNERS += [
+    kind(
+        **{
+            name: value
+            for name, value in {"budget": 10, "kernel": Gaussian(gamma=0.1)}.items()
+            if name in kind().get_params(deep=False)
+        }
+    )
+    for name, kind in registered(plugins=False).items()
+    if name not in BY_WIDTH | {type(learner).__name__ for learner in LEARNERS[:-1]}
 ]
 
 
@@ -56,6 +70,24 @@ def test_chunks_and_saving_change_no_bit(learner: Any) -> None:
     assert np.array_equal(np.vstack(parts), scores)
     state, other = whole.state(), again.state()
     assert all(np.array_equal(state[name], other[name]) for name in state)
+
+
+@pytest.mark.parametrize("name", sorted(BY_WIDTH))
+def test_wide_rows_are_learnt(name: str) -> None:
+    X, y = rows()
+    model = registered(plugins=False)[name]().start(WIDE)
+    assert np.isfinite(model.run(wide(X), y)).all()
+
+
+def test_gradients_in_wide_rows() -> None:
+    X, _ = rows(3)
+    kernel = Gaussian(gamma=0.1)
+    narrow, made = (
+        kernel.input_gradient(X, X[:2]),
+        kernel.input_gradient(wide(X).toarray(), wide(X[:2]).toarray()),
+    )
+    np.testing.assert_allclose(made[..., : NARROW * 100 : 100], narrow, rtol=1e-9)
+    assert np.count_nonzero(made) == np.count_nonzero(narrow) > 0
 
 
 @pytest.mark.parametrize("learner", [BOGD(budget=10), NOGD(budget=10), NewtonMixture(budget=12)], ids=type)
