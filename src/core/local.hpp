@@ -140,7 +140,7 @@ class Local {
   // Keeps scaled row r; residual: one per output.
   void put(const Rows<double>& z, int64_t r, double y, double weight, const float* residual) {
     steps(z, r, query_.data());
-    rank();
+    rank_nearest();
     put(y, weight, residual);
   }
 
@@ -171,7 +171,7 @@ class Local {
   // Keeps a row that another local memory with the same scaling and relevances kept.
   void put(const Step* row, double y, double weight, const float* residual) {
     std::copy_n(row, width, query_.data());
-    rank();
+    rank_nearest();
     put(y, weight, residual);
   }
 
@@ -291,7 +291,7 @@ class Local {
       size_t slot = size_t((old.next - old.count + i) % capacity);
       const Step* row = old.rows.data() + slot * size_t(stride);
       for (int64_t d = 0; d < stride; ++d) query_[size_t(d)] = Step(std::floor(row[d] * ratio[size_t(d)] + 0.5));
-      rank();
+      rank_nearest();
       put(old.targets[slot], old.weights[slot], old.residuals.data() + slot * size_t(outputs));
     }
   }
@@ -384,7 +384,7 @@ class Local {
       size_t slot = size_t((from.next - from.count + i) % from.capacity);
       std::fill(query_.begin(), query_.end(), Step(0));
       std::copy_n(from.rows.data() + slot * size_t(from.stride), from.width, query_.data());
-      rank();
+      rank_nearest();
       residual(from.residuals.data() + slot * size_t(from.outputs), mine.data());
       put(targets_[slot], from.weights[slot], mine.data());
     }
@@ -460,15 +460,26 @@ class Local {
   };
   template <class F> void with_squares(F f) { stride <= kExact ? f(narrow_) : f(wide_); }
 
-  // The landmarks nearest to the query, in order: at least kProbed of them.
+  // The landmarks nearest to the query, in order: at least kProbed of them, or the nearest alone, which a row to be kept needs.
   void rank() {
+    rank_landmarks([&](const auto& squares) { rank(squares, kProbed); });
+  }
+  void rank_nearest() {
+    rank_landmarks([&](const auto& squares) {
+      const auto& all = squares.of_landmarks;
+      auto nearest = std::min_element(all.begin(), all.end());
+      order_.clear();
+      if (nearest != all.end()) order_.push_back({*nearest, int32_t(nearest - all.begin())});
+    });
+  }
+  template <class F> void rank_landmarks(F ranked) {
     with_squares([&](auto& squares) {
       size_t n = first_cell_.size();
       at_.resize(n);
       squares.of_landmarks.resize(n);
       for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
       measure(query_.data(), at_.data(), int64_t(n), squares.of_landmarks.data());
-      rank(squares, kProbed);
+      ranked(squares);
     });
     home_ = -1;
   }
@@ -551,8 +562,16 @@ class Local {
     queue_.clear();
     int64_t reached = 0;
     size_t first = 0, n = first_cell_.size();  // first: cells under the nearest landmark
+    if (count <= kLeastProbed && n) {  // all rows: in what order does not matter
+      add_cells(order_[0].which);
+      first = queue_.size();
+      for (size_t j = 0; j < n; ++j)
+        if (int32_t(j) != order_[0].which) add_cells(int32_t(j));
+      for (int32_t cell : queue_) reached += size_[size_t(cell)];
+      n = 0;
+    }
     for (size_t j = 0; j < n && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
-      if (j == order_.size()) rank(squares, 4 * int64_t(j));
+      if (j == order_.size()) rank(squares, std::max(4 * int64_t(j), kLeastProbed * int64_t(n) / count));
       size_t from = queue_.size();
       add_cells(order_[j].which);
       for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i])];

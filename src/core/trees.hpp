@@ -252,6 +252,9 @@ class Trees {
     uint8_t next[2];
   };
   static constexpr int64_t kForks = kSplits + kLeaves;
+  struct Both {
+    int32_t slope, curvature;                  // in steps
+  };
 
   const double* sum() {                        // the scores of query_
     std::fill(f_.begin(), f_.end(), 0.0);
@@ -322,14 +325,16 @@ class Trees {
     }
     std::fill_n(splits.begin() + first * kSplits, outputs * kSplits, Split());
     std::fill_n(values.begin() + first * kLeaves, outputs * kLeaves, 0.0);
+    steps_.assign(scores.size(), 0.0f);
     for (int64_t c = 0; c < outputs; ++c) {
       choose(uint64_t(grown / outputs));
       if (!features_.empty()) grow(first + c);
     }
-    for (int64_t c = 0; c < outputs; ++c) {
-      unfold(first + c);
-      add(first + c, 1);
-    }
+    for (int64_t c = 0; c < outputs; ++c) unfold(first + c);
+    if (int64_t(order_.size()) == count())     // the trees have seen all rows: their leaves are known
+      for (size_t i = 0; i < scores.size(); ++i) scores[i] += steps_[i];
+    else
+      for (int64_t c = 0; c < outputs; ++c) add(first + c, 1);
     grown += outputs;
   }
 
@@ -337,7 +342,7 @@ class Trees {
     measure(t % outputs);
     nodes_.assign(1, {0, int64_t(order_.size()), -1, 0, 0});
     nodes_[0].total = total_of(0);
-    sums_.resize(std::max(sums_.size(), size_t(kLeaves) * size()));
+    sums_.resize(std::max(sums_.size(), size_t(kLeaves) * 2 * size()));
     fill(0);
     search(0);
     while (int64_t(nodes_.size()) < kLeaves) {
@@ -347,7 +352,8 @@ class Trees {
     }
     for (size_t k = 0; k < nodes_.size(); ++k) {
       int64_t total = nodes_[k].total;
-      values[size_t(t * kLeaves) + k] = kRate * slope(total) / (curvature(total) + kRidge);
+      double value = values[size_t(t * kLeaves) + k] = kRate * slope(total) / (curvature(total) + kRidge);
+      for (int64_t i = nodes_[k].begin; i < nodes_[k].end; ++i) steps_[size_t(order_[size_t(i)] * outputs + t % outputs)] = float(value);
     }
   }
 
@@ -359,8 +365,16 @@ class Trees {
     Split* to = splits.data() + t * kSplits;
     to[number] = {feature, node.cut, {~int32_t(at), ~int32_t(other)}};
     if (node.parent >= 0) to[node.parent].child[node.side] = number;
-    auto low = [&](int32_t i) { return rows[size_t(i * width + feature)] <= node.cut; };
-    int64_t middle = std::stable_partition(order_.begin() + node.begin, order_.begin() + node.end, low) - order_.begin();
+    int64_t middle = node.begin, moved = 0;    // no branch depends on a row: a processor cannot guess it
+    moved_.resize(order_.size());
+    for (int64_t k = node.begin; k < node.end; ++k) {
+      int32_t i = order_[size_t(k)];
+      bool high = rows[size_t(i * width + feature)] > node.cut;
+      order_[size_t(middle)] = moved_[size_t(moved)] = i;
+      middle += !high;
+      moved += high;
+    }
+    std::copy_n(moved_.begin(), moved, order_.begin() + middle);
     size_t small = middle - node.begin <= node.end - middle ? at : other, large = small == at ? other : at;
     nodes_[at] = {node.begin, middle, number, 0, node.place};
     nodes_.push_back({middle, node.end, number, 1, int32_t(other)});
@@ -369,9 +383,9 @@ class Trees {
     nodes_[large].total = node.total - nodes_[small].total;
     if (int64_t(nodes_.size()) == kLeaves) return;  // the last split
     fill(small);
-    int64_t* from = sums(large);
-    const int64_t* less = sums(small);
-    for (size_t b = 0; b < size(); ++b) from[b] -= less[b];
+    int32_t* from = sums(large);
+    const int32_t* less = sums(small);
+    for (size_t b = 0; b < 2 * size(); ++b) from[b] -= less[b];
     search(at);
     search(other);
   }
@@ -393,7 +407,7 @@ class Trees {
     for (const auto& drawn : drawn_) features_.push_back(drawn.second);
     std::sort(features_.begin(), features_.end());
     begins_.assign(1, 0);
-    for (int32_t d : features_) begins_.push_back(begins_.back() + last_bin_[size_t(d)] / 4 * 4 + 4);
+    for (int32_t d : features_) begins_.push_back(begins_.back() + last_bin_[size_t(d)] / kAtOnce * kAtOnce + kAtOnce);
   }
   static uint64_t mixed(uint64_t a, uint64_t b) {  // splitmix64
     uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xd1342543de82ef95u;
@@ -437,17 +451,17 @@ class Trees {
   double slope(int64_t sum) const { return double((sum - low(sum)) / kHigh) * slope_step_; }
 
   size_t size() const { return size_t(begins_.back()); }
-  int64_t* sums(size_t leaf) { return sums_.data() + size_t(nodes_[leaf].place) * size(); }
+  int32_t* sums(size_t leaf) { return sums_.data() + size_t(nodes_[leaf].place) * 2 * size(); }
   int64_t total_of(size_t leaf) const {
     int64_t total = 0;
     for (int64_t k = nodes_[leaf].begin; k < nodes_[leaf].end; ++k) total += both_[size_t(order_[size_t(k)])];
     return total;
   }
 
-  // The sums of a leaf by feature and bin.
+  // The sums of a leaf by feature, of all bins up to each: of slopes, and from size() on of curvatures. Both fit 32 bits, in steps.
   void fill(size_t leaf) {
-    int64_t* to = sums(leaf);
-    std::fill_n(to, size(), int64_t(0));
+    bins_.assign(size(), 0);
+    int64_t* to = bins_.data();
     auto add = [&](int64_t first, auto count) {  // `count` rows at a time: where a feature is and begins is read once for all
       constexpr int N = decltype(count)::value;
       const Bin* row[N];
@@ -466,35 +480,48 @@ class Trees {
     int64_t k = nodes_[leaf].begin, end = nodes_[leaf].end;
     for (; k + 4 <= end; k += 4) add(k, std::integral_constant<int, 4>());
     for (; k < end; ++k) add(k, std::integral_constant<int, 1>());
+    int32_t *slopes = sums(leaf), *curvatures = slopes + size();
+    for (size_t j = 0; j < features_.size(); ++j) {
+#if defined(__AVX2__)
+      const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+      __m256i before = _mm256_setzero_si256();
+      for (int64_t b = begins_[j]; b < begins_[j + 1]; b += 4) {
+        __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bins_.data() + b));
+        x = _mm256_add_epi64(x, _mm256_slli_si256(x, 8));
+        x = _mm256_add_epi64(x, _mm256_blend_epi32(_mm256_setzero_si256(), _mm256_permute4x64_epi64(x, 0x55), 0xf0));
+        __m256i sums = _mm256_permutevar8x32_epi32(_mm256_add_epi64(x, before), apart);
+        before = _mm256_add_epi64(before, _mm256_permute4x64_epi64(x, 0xff));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(curvatures + b), _mm256_castsi256_si128(sums));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(slopes + b), _mm256_extracti128_si256(sums, 1));
+      }
+#else
+      int64_t sum = 0;
+      for (int64_t b = begins_[j]; b < begins_[j + 1]; ++b) {
+        sum += bins_[size_t(b)];
+        slopes[b] = int32_t(sum >> 32);
+        curvatures[b] = int32_t(sum);
+      }
+#endif
+    }
   }
 
-  // Whether a feature, with such sums by bin, may have a split with at least `enough`: most have none, and that is found out for four
-  // bins at a time. With the left side's slope g and curvature h, l = h + kRidge and a = H + 2 kRidge, the split has enough if
-  // g^2 a + G (G - 2 g) l >= enough l (a - l). Slopes and curvatures in steps fit 32 bits.
-  bool may_gain([[maybe_unused]] const int64_t* at, [[maybe_unused]] int64_t n, [[maybe_unused]] double G, [[maybe_unused]] double H,
-                [[maybe_unused]] double enough) const {
+  // Which of kAtOnce bins, with such sums up to each, may have a split with at least `enough`, in squared steps of slopes: bit b for bin
+  // b. Most have none. With the slopes g, d and the curvatures l, r of both sides a split has enough if g^2 r + d^2 l >= enough l r. All
+  // terms are positive, so rounding to 24 bits is less than what `enough` is lowered by.
+  int32_t may_gain([[maybe_unused]] const int32_t* slopes, [[maybe_unused]] const int32_t* curvatures, [[maybe_unused]] Both all,
+                   [[maybe_unused]] float enough) const {
 #if defined(__AVX2__)
-    auto all = [](double x) { return _mm256_set1_pd(x); };
-    const double most = H + 2 * kRidge;
-    const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    __m256i before = _mm256_setzero_si256();
-    __m256d any = _mm256_setzero_pd();
-    for (int64_t b = 0; b < n; b += 4) {
-      __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + b));
-      x = _mm256_add_epi64(x, _mm256_slli_si256(x, 8));
-      x = _mm256_add_epi64(x, _mm256_blend_epi32(_mm256_setzero_si256(), _mm256_permute4x64_epi64(x, 0x55), 0xf0));
-      __m256i sums = _mm256_permutevar8x32_epi32(_mm256_add_epi64(x, before), apart);
-      before = _mm256_add_epi64(before, _mm256_permute4x64_epi64(x, 0xff));
-      __m256d g = _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), h = _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums));
-      __m256d left = _mm256_add_pd(_mm256_mul_pd(h, all(curvature_step_)), all(kRidge));
-      __m256d both = _mm256_mul_pd(_mm256_mul_pd(g, g), all(slope_step_ * slope_step_ * most));
-      both = _mm256_add_pd(both, _mm256_mul_pd(left, _mm256_sub_pd(all(G * G), _mm256_mul_pd(g, all(2 * G * slope_step_)))));
-      __m256d least = _mm256_mul_pd(_mm256_mul_pd(left, all(enough)), _mm256_sub_pd(all(most), left));
-      any = _mm256_or_pd(any, _mm256_cmp_pd(both, least, _CMP_GE_OQ));
-    }
-    return _mm256_movemask_pd(any) != 0;
+    auto load = [](const int32_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
+    auto real = [](__m256i x) { return _mm256_cvtepi32_ps(x); };
+    const __m256 step = _mm256_set1_ps(float(curvature_step_)), ridge = _mm256_set1_ps(float(kRidge));
+    __m256i g = load(slopes), h = load(curvatures);
+    __m256 left = real(g), right = real(_mm256_sub_epi32(_mm256_set1_epi32(all.slope), g));
+    __m256 l = _mm256_add_ps(_mm256_mul_ps(real(h), step), ridge);
+    __m256 r = _mm256_add_ps(_mm256_mul_ps(real(_mm256_sub_epi32(_mm256_set1_epi32(all.curvature), h)), step), ridge);
+    __m256 both = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(left, left), r), _mm256_mul_ps(_mm256_mul_ps(right, right), l));
+    return _mm256_movemask_ps(_mm256_cmp_ps(both, _mm256_mul_ps(_mm256_mul_ps(l, r), _mm256_set1_ps(enough)), _CMP_NLT_UQ));
 #else
-    return true;
+    return (1 << kAtOnce) - 1;
 #endif
   }
 
@@ -503,31 +530,33 @@ class Trees {
     Node& node = nodes_[leaf];
     double G = slope(node.total), H = curvature(node.total), before = G * G / (H + kRidge);
     if (H < 2 * kLeast) return;
+    const Both all = {int32_t((node.total - low(node.total)) / kHigh), int32_t(low(node.total))};
     double enough = before * (1 - 1e-12);      // surely not more than what a better split has
+    auto in_steps = [&] { return float(enough / slope_step_ / slope_step_ * (1 - 1e-5)); };
+    float about = in_steps();
     for (size_t j = 0; j < features_.size(); ++j) {
-      const float* edge = edges.data() + features_[j] * most_edges;
-      const int64_t* at = sums(leaf) + begins_[j];
-      if (!may_gain(at, begins_[j + 1] - begins_[j], G, H, enough * (1 - 1e-9))) continue;  // rounded otherwise than below
-      int64_t sum = 0;
-      for (int32_t b = 0; b < most_edges && edge[b] != kNoEdge; ++b) {
-        if (!at[b]) continue;
-        sum += at[b];
-        double g = slope(sum), h = curvature(sum);
-        if (h < kLeast) continue;
-        if (H - h < kLeast) break;
-        double left = h + kRidge, right = H - h + kRidge, both = g * g * right + (G - g) * (G - g) * left;
-        if (both < enough * (left * right)) continue;  // most of them: without a division
-        double gain = both / (left * right) - before;
-        if (gain > node.gain + 1e-9 * before) {
-          enough = (before + gain) * (1 - 1e-12);
-          node.gain = gain;
-          node.feature = int32_t(j);
-          node.cut = b;
+      const int32_t *slopes = sums(leaf) + begins_[j], *curvatures = slopes + size();
+      int32_t last = last_bin_[size_t(features_[j])];  // all rows are in the bins up to it
+      for (int32_t first = 0; first < last; first += int32_t(kAtOnce))
+        for (int32_t b = first, may = may_gain(slopes + first, curvatures + first, all, about); may && b < last; ++b, may >>= 1) {
+          if (!(may & 1)) continue;
+          double g = double(slopes[b]) * slope_step_, h = double(curvatures[b]) * curvature_step_;
+          if (h < kLeast || H - h < kLeast) continue;
+          double left = h + kRidge, right = H - h + kRidge, both = g * g * right + (G - g) * (G - g) * left;
+          if (both < enough * (left * right)) continue;  // most of them: without a division
+          double gain = both / (left * right) - before;
+          if (gain > node.gain + 1e-9 * before) {
+            enough = (before + gain) * (1 - 1e-12);
+            about = in_steps();
+            node.gain = gain;
+            node.feature = int32_t(j);
+            node.cut = b;
+          }
         }
-      }
     }
   }
 
+  std::vector<float> steps_;                   // what the trees that grow add to the scores
   std::vector<float> coarse_;                  // of each feature every kCoarse-th edge
   std::vector<Bin> query_;
   std::vector<double> f_;
@@ -537,7 +566,8 @@ class Trees {
   std::vector<std::pair<uint64_t, int32_t>> drawn_;
   std::vector<std::pair<double, double>> pairs_;
   std::vector<Node> nodes_;
-  std::vector<int64_t> both_, sums_;
+  std::vector<int64_t> both_, bins_;
+  std::vector<int32_t> sums_, moved_;
   std::vector<Fork> forks_;                    // kForks per tree
   std::vector<int32_t> depth_;                 // of each tree
   double slope_step_ = 1, curvature_step_ = 1;
