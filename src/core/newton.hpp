@@ -290,11 +290,19 @@ class Newton {
     decay = 1;
   }
 
+#if defined(__AVX2__)
+  static __m256d half(const Line<double>& line, int which) {
+    double lane[kLine<double>];
+    line.to(lane);
+    return _mm256_loadu_pd(lane + 4 * which);
+  }
+#endif
+
   // Four columns written as four rows: to[i stride + u] is entry i of column u.
   static void turn(const Line<double>* column, double* to, int64_t stride) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX2__)
     for (int v = 0; v < 2; ++v, to += 4 * stride) {
-      __m256d a = column[0].v[v], b = column[1].v[v], c = column[2].v[v], d = column[3].v[v];
+      __m256d a = half(column[0], v), b = half(column[1], v), c = half(column[2], v), d = half(column[3], v);
       __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d), AB = _mm256_unpackhi_pd(a, b), CD = _mm256_unpackhi_pd(c, d);
       _mm256_storeu_pd(to, _mm256_permute2f128_pd(ab, cd, 0x20));
       _mm256_storeu_pd(to + stride, _mm256_permute2f128_pd(AB, CD, 0x20));
