@@ -541,8 +541,8 @@ class NewtonMixture(CoreLearner):
         z = z[evenly(len(z), SLOPES)]
         fitted, n = self._core.array("least_squares_weights"), len(landmarks)
         of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
-        same = kernel is not None and len(z) == n
-        kernels = kernel if same else np.exp(-gamma * cdist(z, landmarks, "sqeuclidean"))
+        known = kernel if kernel is not None and len(z) == n else None
+        kernels = np.exp(-gamma * cdist(z, landmarks, "sqeuclidean")) if known is None else known
         square, pull = np.zeros(self._width), np.empty_like(kernels)
         for output in range(self._outputs):
             np.multiply(kernels, of_kernels[:, output], out=pull)
