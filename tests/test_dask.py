@@ -408,6 +408,22 @@ def test_a_file_in_parts(client, tmp_path):
     assert metrics["accuracy"] == pytest.approx(1 - outcome.result.error)
 
 
+def test_each_part_of_an_epoch_has_a_worker_of_its_own(client, tmp_path, monkeypatch):
+    """Dask would give all of them to the worker that has the base, one after the other."""
+    whole, given = client.submit, []
+
+    def submit(function, *args, **options):
+        if "workers" in options:
+            assert options["allow_other_workers"]  # if it dies
+            given.append(options["workers"][0])
+        return whole(function, *args, **options)
+
+    monkeypatch.setattr(client, "submit", submit)
+    learn_file(as_csv(tmp_path / "table.csv", 1500), client, count=2)
+    assert len(given) > 5
+    assert all(one != other for one, other in zip(given[::2], given[1::2], strict=False))
+
+
 def test_a_file_in_parts_continues_from_its_checkpoint(client, tmp_path):
     path = as_csv(tmp_path / "table.csv", 3000)
     whole, _ = learn_file(path, client, predictions=str(tmp_path / "whole.txt"))

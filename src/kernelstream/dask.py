@@ -301,9 +301,15 @@ class Workers:
             submit = partial(
                 _submit, self._client, _step, _submit(self._client, bytes, base), retries=self.retries
             )
-            made = _gathered(
-                self._client, [submit(*rows[task], task, metrics) for task in tasks], self.patience
-            )
+            living = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+            futures = []
+            for number, task in enumerate(tasks):
+                # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
+                place = (
+                    {"workers": [living[number % len(living)]], "allow_other_workers": True} if living else {}
+                )
+                futures.append(submit(*rows[task], task, metrics, **place))
+            made = _gathered(self._client, futures, self.patience)
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
 
