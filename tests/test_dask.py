@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -32,6 +33,9 @@ from kernelstream.dask import (  # noqa: E402
     fit,
     predict,
 )
+
+# Functions of this module go to other processes as they are: those cannot import it, and a worker that fails to would die.
+pytest.importorskip("cloudpickle").register_pickle_by_value(sys.modules[__name__])
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(3000, 4))
