@@ -338,7 +338,8 @@ def test_some_permutations_of_all_come_before_more_of_any(tmp_path: Path) -> Non
 
 
 PLAN = """
-import sys; sys.path.insert(0, {tests!r})
+import signal, sys; sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, also where the tests themselves ignore Ctrl-C
 from test_experiments import cells
 from kernelstream_reproduce.run import run_cells
 def told(what, share, left):
