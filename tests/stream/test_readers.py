@@ -977,6 +977,13 @@ def test_any_ascii_character_may_be_the_delimiter():
             csv("a;y\n", delimiter=delimiter)
 
 
+def test_a_delimiter_may_be_a_character_of_numbers():
+    for delimiter in ".-0e+ ":
+        text = "a,b,y\n3,4,1\n,5,2\n".replace(",", delimiter)
+        X, y = collect(csv(text, delimiter=delimiter))
+        assert (X.tolist(), y.tolist()) == ([[3, 4, 0], [0, 5, 1]], [1, 2])
+
+
 def test_positions_of_the_version_before_are_understood(tmp_path):
     path = tmp_path / "rows.csv"
     write_csv(path)

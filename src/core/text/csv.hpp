@@ -34,7 +34,10 @@ class Fields {
     return true;
   }
 
-  // A number up to a delimiter or the end: true, and the field is taken. Anything else is left for `next`.
+  // Whether a short decimal may have the delimiter in it, and would be read past it.
+  static bool in_decimals(char delimiter) { return delimiter == '.' || delimiter == '-' || unsigned(delimiter - '0') < 10u; }
+
+  // A number up to a delimiter that is not `in_decimals`, or the end: true, and the field is taken. Anything else is left for `next`.
   bool take_short_decimal(double* out) {
     const char* c = p_;
     if (!short_decimal(c, end_, out) || (c < end_ && *c != delimiter_)) return false;
@@ -163,12 +166,13 @@ class Csv {
   void run(const char* text, const int64_t* ends, size_t records) {
     text_ = text;
     numbers.reserve(records * options_.numbers);
+    const bool in_decimals = Fields::in_decimals(options_.delimiter);
     int64_t start = 0;
     for (size_t i = 0; i < records; start = ends[i++]) {
       record_ = int64_t(i);
       Fields fields(text + start, Fields::before_line_end(text + start, text + ends[i]), options_.delimiter);
       if (fields.blank()) continue;
-      if (read(fields)) {
+      if (in_decimals ? read<false>(fields) : read<true>(fields)) {
         rows.push_back(int32_t(i));
         continue;
       }
@@ -193,13 +197,13 @@ class Csv {
     int64_t reason = -1, column = -1, start = 0, end = 0, quoted = 0;
   };
 
-  bool read(Fields& fields) {
+  template <bool kShortDecimals> bool read(Fields& fields) {
     size_t base = numbers.size();
     numbers.resize(base + options_.numbers);
     Wrong wrong;  // the first field that is
     size_t column = 0;
     for (;; ++column) {
-      if (column < options_.columns && options_.roles[column] == number) {
+      if (kShortDecimals && column < options_.columns && options_.roles[column] == number) {
         double value;
         if (fields.take_short_decimal(&value)) {  // fifteen digits at most: finite in any type
           numbers[base + size_t(options_.places[column])] = value;
