@@ -158,6 +158,21 @@ def test_the_delimiter_is_found(capsys, tmp_path, delimiter):
     assert run(capsys, "run", source, "--learner", "NOGD", "--delimiter", delimiter, "--json")[0] == 0
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_every_command_finds_the_delimiter(capsys, tmp_path, delimiter):
+    model = tmp_path / "m.safetensors"
+    plain = table(tmp_path / "plain.csv", classes, 60)
+    assert run(capsys, "run", plain, "--learner", "NOGD", "--save", model, "--quiet")[0] == 0
+    text = table(tmp_path / "t.csv", classes, 60, delimiter).read_text()
+    hard = tmp_path / "hard.csv"
+    hard.write_bytes(b"\xef\xbb\xbf \r\n\n" + text.encode())
+    for command, *options in (("inspect",), ("run", "--dry-run"), ("predict", model)):
+        code, expected, _ = run(capsys, command, *options, plain)
+        code_hard, out, _ = run(capsys, command, *options, hard)
+        assert (code, code_hard) == (0, 0)
+        assert out.replace("hard.csv", "plain.csv") == expected
+
+
 def test_an_unclear_delimiter_is_asked_about(capsys, tmp_path):
     (tmp_path / "t.csv").write_text("a;b|y\n1;2|3\n")
     assert "cannot tell the delimiter" in fails(capsys, "run", tmp_path / "t.csv")

@@ -12,8 +12,50 @@ BLANKS = b" \t\r\v\f\n"
 NUMBER = re.compile(rb"[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
 
 
+COMMA_OR_DATE = re.compile(r"[-+]?(\d+,\d*|,\d+)([eE][-+]?\d+)?|\d+[./-]\d+[./-]\d+.*")
+
+
 class Bad(Exception):
     pass
+
+
+class Beyond(Exception):
+    """A column may be of a kind that this parser does not know: decimal commas, dates, booleans, free text."""
+
+
+def csv_delimiter(text):
+    """The one of ``,;|`` and tab that the first line that is not blank has most of, character by character."""
+    text = text.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    counts, begins, blank, inside = dict.fromkeys(",;\t|", 0), True, True, False
+    i = 0
+    while i < len(text):
+        c = text[i]
+        if inside:
+            if text[i : i + 2] == '""':
+                i += 1
+            elif c == '"':
+                inside = False
+        elif c in "\r\n":
+            if not blank:
+                break
+            counts, begins = dict.fromkeys(counts, 0), True
+        else:
+            inside = begins and c == '"'
+            begins = c in counts
+            blank = blank and c in " \t"
+            if c in counts:
+                counts[c] += 1
+        i += 1
+    most = max(counts.values())
+    best = [mark for mark in counts if counts[mark] == most]
+    if blank or "," in best:
+        return b","
+    if len(best) > 1:
+        told = " and ".join(f"{most} of {mark!r}" for mark in best)
+        raise ValueError(
+            f"<stream>: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
+        )
+    return best[0].encode()
 
 
 def csv_records(text, delimiter):
@@ -68,12 +110,22 @@ def number(field):
     return float(field) if NUMBER.fullmatch(field) else None
 
 
+def of_another_kind(word):
+    """Whether such words may make a column of decimal commas, dates, booleans or free text; rather too often than too rarely."""
+    return (
+        COMMA_OR_DATE.fullmatch(word.strip()) is not None
+        or len(word.split()) > 2
+        or word.strip().casefold() in ("true", "false")
+    )
+
+
 def shown(field):
     return repr(field.decode("utf-8", "backslashreplace")[:60])
 
 
-def parse_csv(text, delimiter=b",", header=None, task="classification", max_categories=64):
-    records = csv_records(text, delimiter)
+def parse_csv(text, delimiter=None, header=None, task="classification", max_categories=64):
+    """What `read` must give with ``target=-1``. A ValueError has the message of what cannot be read at all."""
+    records = csv_records(text, csv_delimiter(text) if delimiter is None else delimiter.encode())
     if not records:
         return [], []
     line, _, first = records[0]
@@ -91,7 +143,12 @@ def parse_csv(text, delimiter=b",", header=None, task="classification", max_cate
         records = records[1:]
     else:
         names = [str(i) for i in range(len(first))]
+    for i, name in enumerate(names):
+        if name in names[i + 1 :]:
+            raise ValueError(f"<stream> has two columns called {name!r}")
     target = len(names) - 1
+    if target == 0:
+        raise ValueError("<stream> has no column left for the features")
     ahead = [f for _, _, f in records[:1000] if not isinstance(f, Bad) and len(f) == len(names)]
 
     def mostly(column, test):
@@ -105,6 +162,13 @@ def parse_csv(text, delimiter=b",", header=None, task="classification", max_cate
         return is_number(field) and math.isfinite(float(field)) and float(field).is_integer()
 
     kinds = ["number" if mostly(i, is_number) else "category" for i in range(target)]
+    looked_at = [i for i in range(target) if kinds[i] == "category"]
+    if task == "regression" and not mostly(target, is_number):
+        looked_at.append(target)
+    for i in looked_at:
+        words = [fields[i].decode("utf-8", "replace") for fields in ahead if fields[i] not in MISSING]
+        if any(map(of_another_kind, words)):
+            raise Beyond
     whole = task == "classification" and mostly(target, is_whole)
     text_label = task == "classification" and not whole
     rows, bad, features = [], [], {}

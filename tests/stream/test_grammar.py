@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelstream.stream import read
-from oracles.tables import parse_csv, parse_jsonl
+from oracles.tables import Beyond, parse_csv, parse_jsonl
 
 EXAMPLES = int(os.environ.get("KERNELSTREAM_EXAMPLES", "300"))
 
@@ -129,7 +129,8 @@ LINE = st.one_of(
     st.tuples(NUMBERS, WORDS, st.sampled_from(["0", "1"])).map(",".join),
     st.tuples(NUMBERS, WORDS, st.sampled_from(["0", "1"])).map(",".join),
     st.sampled_from(["", " ", "\t ", ",", ",,", "1", "1,2,3,4"]),
-    st.text('ab1,.-"\r\n \t\0é\x80', max_size=12).filter(
+    st.sampled_from(["1\t", "\t", "a;", "|1", "1,2\t", "a\t;", '"a;b",1', '5" a,1', "1 ,", "1; 2;"]),
+    st.text('ab1,;|.-"\r\n \t\0é\x80', max_size=12).filter(
         lambda text: text.count("\0") < 3
     ),  # more: binary data
 )
@@ -144,37 +145,97 @@ def joined(lines, ends, last):
     )
 
 
+def swapped(text, mark):
+    """A text of comma-separated fields with another delimiter, and commas where that was."""
+    return text.translate({ord(","): mark, ord(mark): ","})
+
+
+def check_csv(text, chunk_size, sizes, **arguments):
+    """Every way of reading gives what the oracle gives; the same, where the oracle does not know the kinds of columns."""
+    try:
+        expected = parse_csv(text, **arguments)
+    except ValueError as error:
+        expected = [], [str(error)]
+    except Beyond:
+        expected = None
+    for rows, messages in ways(text, chunk_size, sizes, format="csv", target=-1, **arguments):
+        result = rows, [message.partition(": it has ")[0] for message in messages]
+        expected = expected or result
+        assert result == expected
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(
     st.lists(LINE, max_size=25),
     st.lists(LINE_END, min_size=1, max_size=3),
     st.booleans(),
-    st.sampled_from(["a,b,y", "a,b,y", '"a","b","y"', "", "\ufeffa,b,y", "a,b", "1,2,3", "\n \na,b,y"]),
+    st.sampled_from(
+        [
+            "a,b,y",
+            "a,b,y",
+            '"a","b","y"',
+            "",
+            "\ufeffa,b,y",
+            "a,b",
+            "1,2,3",
+            "\n \na,b,y",
+            "\t \r\ta,b,y",
+            '\ufeff"a;,",b,y',
+            '\r\n"a\n,;",b,y',
+            '5"a,b;"c,y',
+        ]
+    ),
     st.integers(1, 9),
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
     st.sampled_from(["classification", "regression"]),
     st.sampled_from([64, 64, 2]),
+    st.sampled_from([",", ",", ";", "|", "\t"]),
 )
-@example(["1,x,0"] * 20 + ['",,'] + ["2,y,1"] * 20, ["\r"], True, "a,b,y", 3, [7], "classification", 64)
-@example(["\0\0", "\0\0"], ["\r"], False, "a,b,y", 1, [1], "classification", 64)
-@example(["1,x,0"] * 30 + ["oops"], ["\r"], True, "a,b,y", 3, [7], "classification", 64)
+@example(["1,x,0"] * 20 + ['",,'] + ["2,y,1"] * 20, ["\r"], True, "a,b,y", 3, [7], "classification", 64, ",")
+@example(["\0\0", "\0\0"], ["\r"], False, "a,b,y", 1, [1], "classification", 64, ",")
+@example(["1,x,0"] * 30 + ["oops"], ["\r"], True, "a,b,y", 3, [7], "classification", 64, ",")
 @example(
-    ["1,x,0", "2," + "x" * 200_000 + ",1", "oops"], ["\n"], True, "a,b,y", 2, [4096], "classification", 64
+    ["1,x,0", "2," + "x" * 200_000 + ",1", "oops"],
+    ["\n"],
+    True,
+    "a,b,y",
+    2,
+    [4096],
+    "classification",
+    64,
+    ",",
 )
-def test_csv_is_read_as_the_grammar_says(lines, ends, last, header, chunk_size, sizes, task, max_categories):
-    text = joined(([header] if header else []) + lines, ends, last)
-    arguments = {"task": task, "max_categories": max_categories}
-    try:
-        expected = parse_csv(text, **arguments)
-    except ValueError as error:
-        expected = [], [str(error)]
-    for result in ways(text, chunk_size, sizes, format="csv", target=-1, **arguments):
-        if result[1] and (
-            " has " in result[1][-1]
-        ):  # columns that cannot be used: no row, in any way of reading
-            assert result == ([], [result[1][-1]])
-        else:
-            assert result == expected
+@example(["1\t"], ["\n"], False, "", 1, [1], "classification", 64, ",")  # two fields
+@example(["1 ", "2"], ["\r"], True, "\t \n\n", 1, [1], "regression", 64, ",")  # one
+@example(["1,2;", "3,4;"], ["\r"], True, "", 1, [1], "classification", 64, "|")  # the first line ends with CR
+@example(["1,x,0"], ["\n"], True, '\n"a\n;",b,y', 1, [1], "classification", 64, "|")  # or after a quoted LF
+@example(
+    ["1,x,0"], ["\n"], True, '5" a,b,y', 1, [1], "classification", 64, ";"
+)  # a quote that quotes nothing
+@example(["1,x,0"], ["\n"], True, '\ufeff"a|||",b,y', 1, [1], "classification", 64, ";")  # and one that does
+@example(["1,x,0"], ["\n"], True, "a;b\ty", 1, [1], "classification", 64, ",")  # which one?
+def test_csv_is_read_as_the_grammar_says(
+    lines, ends, last, header, chunk_size, sizes, task, max_categories, mark
+):
+    text = joined([swapped(line, mark) for line in ([header] if header else []) + lines], ends, last)
+    check_csv(text, chunk_size, sizes, task=task, max_categories=max_categories)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    st.lists(LINE, max_size=25),
+    st.lists(LINE_END, min_size=1, max_size=3),
+    st.booleans(),
+    st.sampled_from(["a,b,y", '"a","b","y"', "", "1,2,3"]),
+    st.integers(1, 9),
+    st.sampled_from(",;|\t :.-+1e#'\v\x7f"),
+)
+@example(["1,2,3"] * 3, ["\n"], True, "a,b,y", 2, ".")  # not 1.2
+@example([",2,3"] * 3, ["\n"], True, "a,b,y", 2, "-")  # nor -2
+@example(["2,2,3"] * 3, ["\n"], True, "a,b,y", 2, "1")  # nor 21213
+def test_csv_with_a_delimiter_that_is_said(lines, ends, last, header, chunk_size, mark):
+    text = joined([swapped(line, mark) for line in ([header] if header else []) + lines], ends, last)
+    check_csv(text, chunk_size, [7], delimiter=mark)
 
 
 JSON_TEXT = st.one_of(

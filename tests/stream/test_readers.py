@@ -977,6 +977,40 @@ def test_any_ascii_character_may_be_the_delimiter():
             csv("a;y\n", delimiter=delimiter)
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+def test_the_delimiter_is_that_of_the_first_record_whatever_stands_before_and_in_it(tmp_path, delimiter):
+    other = "|" if delimiter == ";" else ";"
+    for text in (
+        "a,b,y\n1,2,0\n3,4,1\n",
+        "\n \n\r\na,b,y\n1,2,0\n3,4,1\n",
+        "\ufeff\r\ra,b,y\r1,2,0\r3,4,1\r",
+        f'\ufeff"a{other * 9}",b,y\n1,2,0\n3,4,1\n',
+        f'"a{other}\n""{other * 9}",b,y\n1,2,0\n3,4,1\n',
+        '5" a,b,y\n1,2,0\n3,4,1\n',
+        f"a,b,y\n1,2,0\n3,4,1\n{other * 9}\n",
+    ):
+        data = text.replace(",", delimiter).encode()
+        (tmp_path / "t.csv").write_bytes(data)
+        ways = [read(tmp_path / "t.csv", target="y", on_bad_row="skip")]
+        ways.append(read(io.BytesIO(data), format="csv", target="y", on_bad_row="skip"))
+        if "\n" not in text.partition(",")[0].strip():  # else the format is asked for
+            ways.append(read(io.BytesIO(data), target="y", on_bad_row="skip"))
+        for source in ways:
+            X, y = collect(source)
+            assert (X.tolist(), y.tolist()) == ([[1, 2], [3, 4]], [0, 1])
+
+
+def test_a_delimiter_at_the_end_has_an_empty_field_after_it():
+    for delimiter in (",", ";", "|", "\t"):
+        text = f"1{delimiter}\n2{delimiter}\n"
+        with pytest.raises(BadRowError, match="line 1, column '1': the label is missing"):
+            list(csv(text, target=-1))
+        X, y = collect(csv(text, target=False))
+        assert (X.tolist(), y) == ([[1, 0, 1], [2, 0, 1]], None)
+    X, y = collect(csv("x \n1 \n 2\t\n", target=False))  # blanks: no delimiter in the first line
+    assert (X.tolist(), y) == ([[1], [2]], None)
+
+
 def test_a_delimiter_may_be_a_character_of_numbers():
     for delimiter in ".-0e+ ":
         text = "a,b,y\n3,4,1\n,5,2\n".replace(",", delimiter)

@@ -371,7 +371,7 @@ def reading_options(*, required: bool = False, labelled: bool = True) -> Callabl
         "--delimiter",
         type=delimiter,
         metavar="CHARACTER",
-        help="Between the fields of CSV (default: the one of , ; | and tab that the first lines have).",
+        help="Between the fields of CSV (default: the one of , ; | and tab that the first line has most of).",
     )
     charset = option(
         "--encoding", "charset", metavar="NAME", help="Of text, such as latin-1 or utf-16 (default: utf-8)."

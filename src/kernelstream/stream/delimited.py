@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ from kernelstream.tables.values import Values, gather
 
 DELIMITERS = ",;\t|"
 """Those that are looked for where none is given."""
+
+_BLANK_LINES = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r\n]*[\r\n])?")
+_FIELD = re.compile(rb'(?:"(?:[^"]+|"")*"?)?[^,;\t|\r\n]*')  # up to any delimiter that is looked for
 
 # In the order of `CsvReason` in src/core/text/csv.hpp.
 _REASONS = (
@@ -77,7 +81,7 @@ class CsvReader(TextReader):
 
     def _begin(self, opened: Opened, at: dict[str, int] | None) -> Lines:
         if at is None and self._options.delimiter is None and self.delimiter == ",":
-            self._delimiter = guess_delimiter(opened.peek_line(), opened.name)
+            self._delimiter = guess_delimiter(opened)
         lines = Lines(opened, self._delimiter, at, self._options.latency)
         if at is None:
             self._read_header(opened.name, lines)
@@ -231,22 +235,49 @@ class CsvReader(TextReader):
         return BadRow(record, None if column < 0 else repr(self._names[column]), message)
 
 
-def guess_delimiter(line: bytes, name: str) -> str:
-    r"""The delimiter of a table: the one that its first line has most of, outside quotes; a comma if there is none.
+def count_delimiters(opened: Opened) -> dict[str, int]:
+    r"""How many of each of `DELIMITERS` the first record that is not blank has outside quotes; it stays to be read.
 
-    >>> guess_delimiter(b'a;"b,c,d";e', "x.csv"), guess_delimiter(b"a", "x.csv")
-    (';', ',')
+    >>> import io
+    >>> [count_delimiters(Opened(io.BytesIO(text))) for text in (b'a;"b,c,d";e', b" \t\n\n\ta|b\r1,2")]
+    [{',': 0, ';': 2, '\t': 0, '|': 0}, {',': 0, ';': 0, '\t': 1, '|': 1}]
     """
-    outside = b"".join(line.split(b'"')[::2])
-    counts = {mark: outside.count(mark.encode()) for mark in DELIMITERS}
+    found, at, begun = bytearray(), 0, False
+    opened.peek(3)  # a whole byte order mark
+    for head in opened.peeks():
+        if not begun:
+            at = _end(_BLANK_LINES, head, 0)
+            begun = bool(head[at:].strip(b" \t"))
+        end = at
+        while begun and (end := _end(_FIELD, head, at)) < len(head) and head[end] not in b"\r\n":
+            found.append(head[end])
+            at = end + 1
+        if begun and end < len(head):  # the record ends here, not only what has come of it
+            break
+    return {mark: found.count(mark.encode()) for mark in DELIMITERS}
+
+
+def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    found = pattern.match(text, start)
+    return start if found is None else found.end()
+
+
+def guess_delimiter(opened: Opened) -> str:
+    r"""The delimiter of a table: the one that its first record has most of; a comma if it has as many of these, or none.
+
+    >>> import io
+    >>> [guess_delimiter(Opened(io.BytesIO(text))) for text in (b"a;b;c,d", b"a;b,c", b"a")]
+    [';', ',', ',']
+    """
+    counts = count_delimiters(opened)
     most = max(counts.values())
     best = [mark for mark, count in counts.items() if count == most]
-    if not most or "," in best:
+    if "," in best:
         return ","
     if len(best) > 1:
         told = " and ".join(f"{most} of {mark!r}" for mark in best)
         raise SourceError(
-            f"{name}: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
+            f"{opened.name}: cannot tell the delimiter, as the first line has {told}: say delimiter=CHARACTER"
         )
     return best[0]
 

@@ -8,9 +8,11 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import zlib
+from collections.abc import Iterator
 from typing import IO, Any, Protocol
 
 from kernelstream.stream.bad_rows import MissingPackageError, SourceError
@@ -21,6 +23,8 @@ Place = str | os.PathLike[str] | IO[Any]
 
 PIECE = 1 << 20
 """Bytes asked for at once."""
+
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s*\n)?([^\n]*\n?)")
 
 _XZ_MEMORY = 192 << 20  # `xz -9` needs 65 MB to unpack; an archive may ask for 4 GB
 
@@ -137,15 +141,22 @@ class Opened:
                 break
         return self._ahead[:size]
 
-    def peek_line(self, most: int = PIECE) -> bytes:
-        """The next line, or as much of it as there is, which stays to be read."""
-        size = 1
-        while True:
-            head = self.peek(size)
-            line, newline, _ = self._ahead.partition(b"\n")
-            if newline or len(head) < size or len(line) >= most:
-                return line + newline
-            size = len(self._ahead) + 1
+    def peeks(self, most: int = PIECE) -> Iterator[bytes]:
+        """The next bytes, which stay to be read: those that have come, then more each time, until there are `most` or all."""
+        size = 0
+        while size < most and len(self.peek(size + 1)) > size:
+            size = len(self._ahead)
+            yield self._ahead[:most]
+
+    def peek_line(self) -> bytes:
+        """The first line that is not blank, without a byte order mark, or as much of it as there is; it stays to be read."""
+        line = b""
+        for head in self.peeks():
+            found = _FIRST_LINE.match(head)
+            line = found[1] if found else b""
+            if line.endswith(b"\n"):
+                break
+        return line
 
     def skip(self, size: int) -> None:
         """Leave out so many bytes from here; by a jump where that is possible."""

@@ -66,7 +66,7 @@ def read(
         text_features: features of a column of free text, whose words and pieces of words are hashed.
         header: whether the first line of CSV has the names; by default it does if none of them is a number.
         delimiter: between the fields of CSV, one ASCII character; by default the one of ``,;|`` and tab that the first
-            line has most of, in TSV a tab.
+            line that is not blank has most of, in TSV a tab.
         charset: the encoding of text, such as "latin-1"; by default UTF-8.
         task: "classification" (labels are whole numbers or text) or "regression" (labels are numbers). By default
             the data set's own, and classification for files.
