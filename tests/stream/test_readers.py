@@ -1000,6 +1000,23 @@ def test_the_delimiter_is_that_of_the_first_record_whatever_stands_before_and_in
             assert (X.tolist(), y.tolist()) == ([[1, 2], [3, 4]], [0, 1])
 
 
+def test_the_format_of_a_table_without_a_name_is_told_by_its_delimiter():
+    for text in ("a\tb;y\n1\t2;3\n", "a;b|y\n1;2|3\n"):
+        with pytest.raises(SourceError, match="cannot tell the delimiter"):
+            list(read(io.BytesIO(text.encode())))
+    for text, format in (
+        ("a;b\tc;y\n1;2;0\n", "csv"),
+        ("a\tb,c\ty\n1\t2\t0\n", "tsv"),
+        ('"a\t\t\tb",c,y\n1,2,0\n', "csv"),
+        ("\n \n\na,b,y\n1,2,0\n", "csv"),
+        ('\r\n{"a": 1, "b": 2, "y": 0}\n', "jsonl"),
+        ("\n\n0 1:1 2:2\n", "libsvm"),
+    ):
+        source = read(io.BytesIO(text.encode()))
+        X, y = collect(source)
+        assert (X.tolist(), y.tolist(), source.position["format"]) == ([[1, 2]], [0], format)
+
+
 def test_a_delimiter_at_the_end_has_an_empty_field_after_it():
     for delimiter in (",", ";", "|", "\t"):
         text = f"1{delimiter}\n2{delimiter}\n"

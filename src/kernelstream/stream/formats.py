@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from kernelstream.stream.bad_rows import SourceError
+from kernelstream.stream.delimited import DELIMITERS, count_delimiters
 from kernelstream.stream.opening import Opened
 from kernelstream.stream.options import Options
 
@@ -59,17 +60,17 @@ def sniff(opened: Opened) -> str:
     ):
         if head.startswith(mark):
             return name
-    line = head.removeprefix(b"\xef\xbb\xbf").rstrip()
+    line = head.rstrip()
     if line.startswith(b"\xff\xff\xff\xff"):
         return "arrow"  # a stream without a file's mark
     if line.startswith(b"{"):
         return "jsonl"
     if not line or line.lstrip().startswith(b"#") or _LIBSVM_LINE.match(line):
         return "libsvm"
-    if b"\t" in line:
-        return "tsv"
-    if any(mark in line for mark in (b",", b";", b"|")):
-        return "csv"
+    if any(mark.encode() in line for mark in DELIMITERS):
+        counts = count_delimiters(opened)
+        tabs = counts.pop("\t")  # which of the others it is, CSV's reader finds out
+        return "tsv" if tabs > max(counts.values()) else "csv"
     raise SourceError(f"cannot tell the format of {opened.name}: say one of {', '.join(FORMATS)}")
 
 
