@@ -476,7 +476,8 @@ def all_contenders() -> Iterator[Contender]:
     yield ours("default, memory=0", lambda s: local() and not s.whole, memory=0)
     yield ours("earlier default", lambda s: not local() and not s.whole)
     for k in NEIGHBOURS:
-        yield Contender(f"{k}-NN", "numpy", part(run_neighbours, k), lambda s: "all rows kept", lambda s: 100)
+        yield Contender(f"{k}-NN", "numpy", part(run_neighbours, k), lambda s: "all rows kept", lambda s: 100,
+                         always=True)  # fmt: skip
     blocks = "log or squared loss, running standardisation, "
     yield Contender(
         "SGD", "scikit-learn", run_linear, lambda s: f"{blocks}blocks of {block(s)}", lambda s: 600 / block(s)

@@ -244,6 +244,7 @@ template <class T> class Mixture {
       int64_t n = std::min(kBlock, rows.n - i);
       measure(rows, i, n, used());
       for (int64_t r = 0; r < n; ++r) {
+        copy_ = is_copy(rows, i + r);
         forecast(r, out + (i + r) * set.outputs);
         if (scales_) scales_[i + r] = scale_of_forecast();
       }
@@ -277,6 +278,7 @@ template <class T> class Mixture {
       prepare(n, experts());
       for (int64_t r = 0; r < n; ++r, ++i) {
         double* f = out + i * set.outputs;
+        copy_ = is_copy(rows, i);
         forecast(r, f);
         if (set.regression) scales[size_t(i)] = scale_of_forecast();
         double weight = weights ? weights[i] : 1, y = standard(targets[i]);
@@ -484,9 +486,11 @@ template <class T> class Mixture {
     local.place(points, memories[MemoryKind::lasting].zero.data());
   }
 
-  // The next age at which the lasting memory is due: 4 budget, or that divided by 4, 16, ...; at least twice as old as now.
+  // The next age at which the lasting memory is due: twice as old as now up to budget / 4, when each row tells much; then 4 budget, or
+  // that divided by 4, 16, ..., at least twice as old as now.
   int64_t rebuild_after(int64_t age) const {
     if (age >= capacity) return kNever;
+    if (4 * age < set.budget) return 2 * age;
     int64_t next = capacity;
     while (next / 4 >= 2 * age) next /= 4;
     return next;
@@ -520,6 +524,9 @@ template <class T> class Mixture {
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
+  bool is_copy(const Rows<T>& rows, int64_t i) const {  // of the row learnt last; asked for by the labels of classes
+    return learnt && ordered && !set.regression && same_row(rows, i, kept_row((learnt - 1) % capacity), 0);
+  }
   bool finite(const double* f) const {
     return std::all_of(f, f + set.outputs, [](double v) { return std::isfinite(v); });
   }
@@ -612,7 +619,7 @@ template <class T> class Mixture {
     if (set.regression)
       z_[Expert::labels] = learnt ? standard(kept_targets[size_t((learnt - 1) % capacity)]) : 0;
     else
-      labels.score(z_.data() + Expert::labels * C);
+      labels.score(copy_, z_.data() + Expert::labels * C);
     const double* p = aggregate.forecast(z_.data());
     if (local.capacity) p = forecast_local(r, p);
     within_ = p[0];
@@ -740,7 +747,7 @@ template <class T> class Mixture {
     double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
     aggregate.learn(label, weight);
     if (!ordered) return;
-    if (!set.regression) labels.learn(int64_t(label), weight);
+    if (!set.regression) labels.learn(int64_t(label), weight, copy_);
     cusum = std::max(0.0, cusum + behind - kCusumSlack);
     cusum_age = cusum > 0 ? cusum_age + 1 : 0;
   }
@@ -822,6 +829,7 @@ template <class T> class Mixture {
   bool twins_ = false;
   std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
   std::vector<float> residual_, tree_row_;
+  bool copy_ = false;                          // whether the row at hand is a copy of the one learnt last
   double within_ = 0;                          // regression: the forecast of the row at hand, unless an outlier stays
   const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
 };

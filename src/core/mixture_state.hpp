@@ -185,6 +185,8 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("labels_repeats", x.labels.repeats, classes, StateArray::classes);
   vector("labels_changes", x.labels.changes, classes, StateArray::classes);
   vector("labels_frequency", x.labels.frequency, classes, StateArray::classes);
+  vector("labels_copy_repeats", x.labels.copy_repeats, classes, StateArray::classes);
+  vector("labels_copy_changes", x.labels.copy_changes, classes, StateArray::classes);
   all.counts.push_back({"labels_last", &x.labels.last, -1, x.labels.classes - 1});
   all.numbers.push_back({"labels_last_target", &x.labels.last_target, -most, most});
 
@@ -402,6 +404,8 @@ Mixture<T> mixed(const Mixture<T>& from, const Mix& mix, int64_t local_rows, con
   follow(to.labels.repeats, from.labels.repeats);
   follow(to.labels.changes, from.labels.changes);
   follow(to.labels.frequency, from.labels.frequency);
+  follow(to.labels.copy_repeats, from.labels.copy_repeats);
+  follow(to.labels.copy_changes, from.labels.copy_changes);
   to.labels.last = from.labels.last < 0 ? -1 : moved[size_t(from.labels.last)];
   to.labels.last_target = from.labels.last_target;
   std::copy_n(targets, to.capacity, to.kept_targets.data());

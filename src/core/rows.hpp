@@ -58,4 +58,27 @@ template <class T> struct Rows {
   }
 };
 
+// Whether row i of a and row j of b are the same; entries of 0 may be stored or not.
+template <class T, class U> bool same_row(const Rows<T>& a, int64_t i, const Rows<U>& b, int64_t j) {
+  struct Place {                               // of an entry: a column of a dense row, or where it is stored
+    int64_t at, end;
+  };
+  auto begin = [](const auto& rows, int64_t r) {
+    return rows.sparse() ? Place{rows.starts[r], rows.starts[r + 1]} : Place{r * rows.width, (r + 1) * rows.width};
+  };
+  auto value = [](const auto& rows, const Place& p) { return double(rows.sparse() ? rows.values[p.at] : rows.dense[p.at]); };
+  auto column = [](const auto& rows, int64_t r, const Place& p) {
+    return rows.sparse() ? int64_t(rows.indices[p.at]) : p.at - r * rows.width;
+  };
+  auto skip_zeros = [&](const auto& rows, Place& p) {
+    while (p.at < p.end && value(rows, p) == 0) ++p.at;
+  };
+  for (Place p = begin(a, i), q = begin(b, j);; ++p.at, ++q.at) {
+    skip_zeros(a, p);
+    skip_zeros(b, q);
+    if (p.at == p.end || q.at == q.end) return p.at == p.end && q.at == q.end;
+    if (column(a, i, p) != column(b, j, q) || value(a, p) != value(b, q)) return false;
+  }
+}
+
 }  // namespace KS_MODULE

@@ -95,6 +95,48 @@ def test_extreme_weights_are_the_oracles():
         np.testing.assert_allclose(scores(task, X, y, 8, w), oracle.run(X, y, w), rtol=1e-5, atol=1e-5)
 
 
+def blocks(task, n=400, d=3, seed=0):
+    """Rows that are held for some rounds, and labels that change with them, but hardly before."""
+    rng = np.random.default_rng(seed)
+    numbers = np.repeat(np.arange(n), rng.integers(1, 9, n))[:n]
+    y = (numbers + (rng.random(n) < 0.02)) % (2 if task == "two" else 3)
+    return rng.normal(size=(n, d))[numbers], 2.0 * y - 1 if task == "two" else y.astype(float)
+
+
+@pytest.mark.parametrize("form", ["dense", "single", "sparse", "very wide"])
+@pytest.mark.parametrize("task", ["two", "three"])
+def test_labels_of_rows_that_are_copies_are_counted_apart(task, form):
+    X, y = blocks(task, d=5000 if form == "very wide" else 3)
+    X[:, 3:-1] = 0
+    X[::10, 1] += 0.01  # nearly a copy is none
+    dtype = np.float32 if form == "single" else np.float64
+    X = X.astype(dtype)
+    rows = scipy.sparse.csr_array(X) if form in ("sparse", "very wide") else X
+    learner = started(task, X.shape[1], dtype=dtype)
+    made = learner.run(as_rows(rows, dtype), y)
+    copy = (X[1:] == X[:-1]).all(axis=1)
+    before = (y[:-1] > 0).astype(int) if task == "two" else y[:-1].astype(int)
+    state = learner.state()
+    for name, stays in (("repeats", True), ("changes", False)):
+        for prefix, which in (("labels_", ~copy), ("labels_copy_", copy)):
+            want = np.zeros(len(state["labels_repeats"]))
+            for i in np.flatnonzero(which):
+                want[before[i]] = 0.998 * want[before[i]] + ((y[i + 1] == y[i]) == stays)
+            np.testing.assert_allclose(state[prefix + name], want, rtol=1e-12, err_msg=prefix + name)
+            assert want.sum() > 0
+    if form != "very wide":
+        oracle = Oracle(width=3, outputs=OUTPUTS[task], budget=12, regression=False)
+        np.testing.assert_allclose(made, oracle.run(X.astype(float), y), rtol=1e-7, atol=1e-7)
+
+
+def test_a_label_that_ends_with_its_row_is_foreseen():
+    X, y = blocks("two", n=4000)
+    wrong = (scores("two", X, y, budget=50)[:, 0] > 0) != (y > 0)
+    copy = np.r_[False, (X[1:] == X[:-1]).all(axis=1)]
+    assert wrong[2000:][copy[2000:]].mean() < 0.06  # one label in fifty is wrong, and then so seems the next
+    assert wrong[2000:][~copy[2000:]].mean() < 0.1  # with another row comes the other class
+
+
 def levels(n, lags=3, seed=0):
     """A series that stays at a level for a while and then jumps to another one, to be predicted from its values before."""
     rng = np.random.default_rng(seed)
@@ -970,11 +1012,10 @@ def test_wild_targets_do_no_harm(share, factor):
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
 def test_one_wild_target_at_any_place_does_no_harm(size):
-    """Once there are eight rows to compare it with, not even the next forecast is spoilt, and later ones are about as good."""
+    """Once there are eight rows to compare it with, not even the next forecast is spoilt, and later ones are good."""
     rng = np.random.default_rng(5)
     X = rng.uniform(-2, 2, size=(160, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=len(X))
-    expected = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
     for place in [*range(14), 20, 48, 49, 50, 63, 64, 65, 66, 100, 130]:
         given = y.copy()
         given[place] = -size
@@ -982,7 +1023,7 @@ def test_one_wild_target_at_any_place_does_no_harm(size):
         miss = np.abs(predicted - y)[max(9, place + 1) :]
         assert miss.max() < np.ptp(y), place
         late = slice(max(40, place + 1), None)
-        assert rms(predicted[late] - y[late]) < 2 * rms(expected[late] - y[late]), place
+        assert rms(predicted[late] - y[late]) < 0.6 * y.std(), place
 
 
 def test_jumps_are_followed_at_once():

@@ -307,29 +307,31 @@ class Aggregate:
 
 
 class Labels:
-    """How often a class follows itself, and the classes' recent frequencies."""
+    """How often a class follows itself, of copies of the row before and of other rows; the classes' recent frequencies."""
 
     def __init__(self, classes: int) -> None:
-        self.repeats, self.changes, self.frequency = np.zeros(classes), np.zeros(classes), np.zeros(classes)
+        self.frequency = np.zeros(classes)
+        self.counts = {(copy, stays): np.zeros(classes) for copy in (False, True) for stays in (False, True)}
         self.last: int | None = None
 
-    def logits(self) -> Array:
+    def logits(self, copy: bool) -> Array:
         """Logarithms of the classes' probabilities."""
         p = self.frequency + 0.5
         if self.last is None:
             return np.log(p / p.sum())
-        staying = (self.repeats[self.last] + 0.5) / (self.repeats[self.last] + self.changes[self.last] + 1)
+        repeats, changes = (self.counts[copy, stays][self.last] for stays in (True, False))
+        staying = (repeats + 0.5) / (repeats + changes + 1)
         p[self.last] = 0
         p *= (1 - staying) / p.sum()
         p[self.last] = staying
         return np.log(p)
 
-    def learn(self, y: int, weight: float) -> None:
+    def learn(self, y: int, weight: float, copy: bool) -> None:
         """One label."""
         if self.last is not None:
-            self.repeats[self.last] *= 0.998
-            self.changes[self.last] *= 0.998
-            (self.repeats if y == self.last else self.changes)[self.last] += weight
+            for stays in (True, False):
+                self.counts[copy, stays][self.last] *= 0.998
+            self.counts[copy, y == self.last][self.last] += weight
         self.frequency *= 0.998
         self.frequency[y] += weight
         self.last = y
@@ -675,7 +677,11 @@ class NewtonMixture(Learner):
         raw[[1, 4]] *= 4
         if self.outputs == 1:
             raw = np.hstack([np.zeros((6, 1)), raw])
-        return np.vstack([np.clip(raw, -15, 15), self.labels.logits()])
+        return np.vstack([np.clip(raw, -15, 15), self.labels.logits(self.copy(x))])
+
+    def copy(self, x: Array) -> bool:
+        """Whether the row is the one learnt last once more."""
+        return bool(self.kept) and np.array_equal(x, self.kept[-1][0])
 
     def within(self, x: Array) -> Array:
         """The forecast of the two aggregations."""
@@ -825,7 +831,7 @@ class NewtonMixture(Learner):
 
     def learn(self, x: Array, y: float, f: Array, w: float) -> None:
         w = min(max(w, 1e-100), 1e6)
-        logits = self.logits(x)
+        logits, copy = self.logits(x), self.copy(x)
         if self.regression and not self.learnt:
             self.target_centre = y
         target = self.standard(y)
@@ -868,7 +874,7 @@ class NewtonMixture(Learner):
             self.rebuild("lasting")
             return
         if not self.regression:
-            self.labels.learn(int(label), w)
+            self.labels.learn(int(label), w, copy)
         self.learnt += 1
         self.lasting_age += 1
         due = set()
@@ -998,6 +1004,8 @@ class NewtonMixture(Learner):
         if which == "lasting":
             ages = [self.capacity // 4**k for k in range(30)]
             later = [age for age in ages if age >= 2 * self.lasting_age]
+            if self.lasting_age < self.budget / 4:
+                later = [2 * self.lasting_age]
             first = self.lasting_age < self.capacity
             self.next_rebuild = min(later, default=self.capacity) if first else math.inf
             self.cusum, self.cusum_age = 0.0, 0

@@ -36,7 +36,7 @@ LINEAR = ("linear_weights", "linear_squares")
 #: Numbers and arrays that follow the stream, and those that count rounds.
 FOLLOWED = (
     *("noise", "local_noise", "usual_error", "outliers", "coverage", "weight_sum", "weight_squares"),
-    *("labels_repeats", "labels_changes", "labels_frequency"),
+    *("labels_repeats", "labels_changes", "labels_frequency", "labels_copy_repeats", "labels_copy_changes"),
 )
 COUNTED = ("learnt", "lasting_age", "recent_age", "noise_rounds", "local_noise_rounds")
 #: Rings of rows: those kept, the local memory's and the trees'; and what counts the rows that were put in.

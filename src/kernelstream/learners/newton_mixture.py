@@ -10,10 +10,10 @@ Nystrom map whitened, and a linear part.
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
 squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
 ``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
-often a label follows itself, and the classes' recent frequencies, x unseen; (7) *trees*: small regression trees, each fitted
-to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
-(3) differ in their prior, and (6) is the target before; after an outlier the forecast may be the outlier itself (see
-``src/core/labels.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
+often a label follows itself, apart for rows that are a copy of the one before, and the classes' recent frequencies;
+(7) *trees*: small regression trees, each fitted to what the others leave at the last rows (see ``src/core/trees.hpp``). In
+regression all use the squared loss, (1) to (3) differ in their prior, and (6) is the target before; after an outlier the forecast
+may be the outlier itself (see ``src/core/labels.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
 *lasting* one; (3) and (5) the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
@@ -27,9 +27,9 @@ joins the three. A feature counts in the distance by its relevance, how much the
 Relevances are estimated at each rebuild of the lasting memory, when the local memory begins again from the rows kept, and when
 16, 64 and 256 budget rows have been learnt since. Wide rows have no local memory.
 
-Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, ... budget / 4, budget, 4 budget rows have been
-learnt. Later
-the recent memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
+Rebuilding, from a ring of the last 4 budget rows. Both memories are due when 2, 4, 8, ... rows have been learnt, up to the
+first such number from budget / 4 on, then budget and 4 budget. Later the recent
+memory is due when its landmarks no longer cover the data (its mean abs(phi)^2 fell by a quarter), and the lasting
 one when the recent one has beaten it for good (a CUSUM of the difference of their log losses), from the rows since the CUSUM
 was zero, and again at the same numbers of rows. A rebuild chooses centre, scale, evenly spaced landmarks, and the bandwidth
 with the least progressive squared error of ridge regression on the last 256 rows kept, plus 3 % for each factor of four from
@@ -591,7 +591,17 @@ class NewtonMixture(CoreLearner):
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today."""
-        return self._by_rows(self._with_local_experts(self._with_trees(self._with_local(state))))
+        return self._by_rows(
+            self._with_copies(self._with_local_experts(self._with_trees(self._with_local(state))))
+        )
+
+    @staticmethod
+    def _with_copies(state: State) -> State:
+        """A state of format 5, which did not count rows that are a copy of the one before apart."""
+        names = ("labels_repeats", "labels_changes")
+        if any(name not in state or name.replace("_", "_copy_") in state for name in names):
+            return state
+        return state | {name.replace("_", "_copy_"): np.zeros_like(state[name]) for name in names}
 
     def _by_rows(self, state: State) -> State:
         """A state of wide rows that has a number for every feature: as rows, of which the core keeps what is not zero."""
