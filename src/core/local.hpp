@@ -479,6 +479,13 @@ class Local {
   // first. Few branches depend on the squares, because a processor cannot guess them.
   template <class S, class F> void least(const std::vector<S>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
     constexpr int64_t kRanked = 128, kAtOnce = 16;
+    using V = std::conditional_t<sizeof(S) == 4, Int<float>, Int<double>>;
+    constexpr int64_t kLanes = int64_t(sizeof(V) / sizeof(S));
+    auto lanes = [](const S* from) {
+      V v;
+      std::memcpy(&v, from, sizeof v);
+      return v;
+    };
     const S* square = squares.data();
     int64_t n = int64_t(squares.size()), groups = (2 * wanted + kAtOnce - 1) / kAtOnce * kAtOnce, found = n;
     S bound = std::numeric_limits<S>::max();
@@ -500,14 +507,15 @@ class Local {
     if (groups <= kRanked && n > groups + groups / 2) {
       // The least of each of twice as many groups as are wanted: a bound that half of these are not above is one for all, and nearly as good.
       S least_of[kRanked] = {};
-      for (int64_t g = 0; g < groups; g += kAtOnce) {
-        S here[kAtOnce];
-        std::copy_n(square + g, kAtOnce, here);
+      for (int64_t g = 0; g < groups; g += kLanes) {
+        V least = lanes(square + g);
         int64_t i = g + groups;
-        for (; i + kAtOnce <= n; i += groups)
-          for (int64_t k = 0; k < kAtOnce; ++k) here[k] = std::min(here[k], square[i + k]);
-        for (int64_t k = 0; i + k < n; ++k) here[k] = std::min(here[k], square[i + k]);
-        std::copy_n(here, kAtOnce, least_of + g);
+        for (; i + kLanes <= n; i += groups) {
+          V other = lanes(square + i);
+          least = other < least ? other : least;
+        }
+        std::memcpy(least_of + g, &least, sizeof least);
+        for (; i < n; ++i) least_of[g] = std::min(least_of[g], square[i]);
       }
       halve(least_of, groups, wanted + wanted / 8);
       found = count(square, n, bound);
@@ -527,15 +535,13 @@ class Local {
       std::sort(to.begin(), to.end(), closer);
       return;
     }
-    using V = std::conditional_t<sizeof(S) == 4, Int<float>, Int<double>>;
     S among[kRanked] = {}, place[kRanked];  // the place of each is how many are before it
     for (int64_t k = 0; k < found; ++k) {
       among[k] = square[chosen_[size_t(k)]];
       to[size_t(k)].which = -1;
     }
-    for (int64_t first = 0; first < found; first += int64_t(sizeof(V) / sizeof(S))) {
-      V here, before = {};
-      std::memcpy(&here, among + first, sizeof here);
+    for (int64_t first = 0; first < found; first += kLanes) {
+      V here = lanes(among + first), before = {};
       for (int64_t k = 0; k < found; ++k) before += among[k] < here ? V{} + S(1) : V{};
       std::memcpy(place + first, &before, sizeof before);
     }

@@ -11,15 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "intrinsics.hpp"
 #include "panel.hpp"
 #include "settings.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 namespace KS_MODULE {
 

@@ -102,8 +102,8 @@ template <class T> class Panel {
   // together: a single one left over would take as long as five.
   static constexpr int kTiles = kVectorBytes == 64 ? 2 : 1;
   static constexpr int kRows = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 5 : 2, kMoreRows = kVectorBytes == 32 ? 1 : 0;
-  template <Form F, int N> void some_tiles(const Rows<T>& rows, int64_t i, int64_t n, int64_t tile, int64_t columns, T* out,
-                                           int64_t stride) const {
+  template <Form F, int N>
+  void some_tiles(const Rows<T>& rows, int64_t i, int64_t n, int64_t tile, int64_t columns, T* out, int64_t stride) const {
     int64_t r = 0;
     while (n - r >= kRows)
       if (kMoreRows && (n - r) % kRows && n - r > kRows) {

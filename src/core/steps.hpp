@@ -3,9 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+
+#include "intrinsics.hpp"
 
 namespace KS_MODULE {
 
@@ -47,10 +46,16 @@ constexpr int kTogether = 4;
 using Together = __m128i;
 template <class A, class B> inline Together squares(A a, B b, int64_t d, int64_t end) {
   auto load = [](const Step* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
-  __m256i sum[kTogether] = {};
+  const Step *from[kTogether], *to[kTogether];
+  __m256i sum[kTogether];
+  for (int r = 0; r < kTogether; ++r) {
+    from[r] = a(r);
+    to[r] = b(r);
+    sum[r] = _mm256_setzero_si256();
+  }
   for (; d < end; d += 16)
     for (int r = 0; r < kTogether; ++r) {
-      __m256i apart = _mm256_sub_epi16(load(a(r) + d), load(b(r) + d));
+      __m256i apart = _mm256_sub_epi16(load(from[r] + d), load(to[r] + d));
       sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(apart, apart));
     }
   __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
