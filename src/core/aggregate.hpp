@@ -208,6 +208,13 @@ class Aggregate {
   double stack_prior(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
 
   void softmax(double* z) const {
+    if (outputs == 2) {                        // the same with one exponential: that of the larger one is 1
+      bool less = z[0] < z[1];
+      double small = std::exp(-std::abs(z[1] - z[0])), sum = 1 + small;
+      z[less] = 1 / sum;
+      z[!less] = small / sum;
+      return;
+    }
     double top = *std::max_element(z, z + outputs), sum = 0;
     for (int64_t c = 0; c < outputs; ++c) sum += z[c] = std::exp(z[c] - top);
     for (int64_t c = 0; c < outputs; ++c) z[c] /= sum;

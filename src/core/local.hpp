@@ -27,9 +27,7 @@
 
 #include "rows.hpp"
 #include "simd.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "steps.hpp"
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -56,14 +54,32 @@ template <class T> struct LineAllocator {
   bool operator!=(const LineAllocator&) const { return false; }
 };
 
+// All pairs i < j of N rows, those of the first row first; in whole lines of doubles, the last ones being of row 0 with itself.
+template <int64_t N> struct Pairs {
+  static constexpr int64_t count = (N * (N - 1) / 2 + kLine<double> - 1) / kLine<double> * kLine<double>;
+  uint8_t of[2][count] = {};
+  int64_t begin[N] = {};  // of the pairs of each row
+  constexpr Pairs() {
+    int64_t p = 0;
+    for (int64_t i = 0; i < N; ++i) {
+      begin[i] = p;
+      for (int64_t j = i + 1; j < N; ++j, ++p) {
+        of[0][p] = uint8_t(i);
+        of[1][p] = uint8_t(j);
+      }
+    }
+  }
+};
+
 class Local {
  public:
-  using Step = int16_t;
+  using Step = KS_MODULE::Step;
   using Steps = std::vector<Step, LineAllocator<Step>>;
   static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
   static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 256;
   static constexpr int64_t kLatest = 512, kLatestNear = 8;
   static constexpr double kLatestLength = 0.2, kLatestNothing = 0.03;
+  static constexpr Pairs<kNeighbours> kPairs{};
   static constexpr int64_t kExact = 112;  // so many squares of differences below 8 kSteps fit 32 bits
   static constexpr int64_t kCells = 16;  // ranked at first: usually enough to have kMeasured rows
   static constexpr int64_t kAhead = 24;  // rows fetched ahead
@@ -181,32 +197,24 @@ class Local {
     if (!n_) return;
     alignas(64) double to_query[kNeighbours] = {};
     const Step* at[kNeighbours];
-    for (int64_t i = 0; i < n_; ++i) {
-      at[i] = rows.data() + near[size_t(i)].which * stride;
-      to_query[i] = double(near[size_t(i)].square);
+    for (int64_t i = 0; i < kNeighbours; ++i) {
+      const Near& row = near[size_t(std::min(i, n_ - 1))];  // where there are too few, the last one again: nothing looks at those
+      at[i] = rows.data() + row.which * stride;
+      if (i < n_) to_query[i] = double(row.square);
     }
     roots(to_query, 0, kNeighbours);
-    with_squares([&](auto& squares) {
-      auto& square = squares.of_others;
-      square.resize(size_t(kNeighbours));
-      for (int64_t i = 0; i < n_; ++i) {
-        double* row = K_ + i * kNeighbours;
-        measure(at[i], at + i + 1, n_ - i - 1, square.data());
-        std::fill_n(row + i / kLine<double> * kLine<double>, i % kLine<double> + 1, 0.0);
-        for (int64_t j = i + 1; j < n_; ++j) row[j] = double(square[size_t(j - i - 1)]);
-        std::fill(row + n_, row + kNeighbours, 0.0);
-        roots(row, i, kNeighbours);
-      }
-    });
     double median = to_query[n_ / 2] > 0 ? to_query[n_ / 2] : to_query[n_ - 1] > 0 ? to_query[n_ - 1] : 1;
     double unit = std::sqrt(3.0) / (kLength * median);
     matern(to_query, 0, kNeighbours, unit, k_);
+    with_squares([&](auto& squares) { compare(at, unit, squares.of_others); });
     for (int64_t i = 0; i < n_; ++i) {
-      matern(K_ + i * kNeighbours, i, kNeighbours, unit, K_ + i * kNeighbours);
-      K_[i * kNeighbours + i] += kRidge / weight(near[size_t(i)]);
+      // The line that the diagonal is in and those after it; what comes before the diagonal has no meaning.
+      int64_t first = i / kLine<double> * kLine<double>;
+      const double* from = pairs_ + kLine<double> + kPairs.begin[i] - i - 1;
+      for (int64_t l = first; l < kNeighbours; l += kLine<double>) Line<double>::at(from + l).to(K_ + i * kNeighbours + l);
+      K_[i * kNeighbours + i] = 1 + kRidge / weight(near[size_t(i)]);
     }
     factor();
-    std::copy_n(k_, n_, a_);
     substitute(a_);
   }
 
@@ -222,11 +230,9 @@ class Local {
   void look_back() {
     int64_t n = std::min(count, kLatest), last = (next - 1) % capacity;
     auto slot = [&](int64_t age) { return last - age + (age > last ? capacity : 0); };
-    at_.resize(size_t(n));
-    for (int64_t i = 0; i < n; ++i) at_[size_t(i)] = rows.data() + slot(i) * stride;
     with_squares([&](auto& squares) {
       squares.of_others.resize(size_t(n));
-      measure(query_.data(), at_.data(), n, squares.of_others.data());
+      measure([&](int64_t i) { return rows.data() + slot(i) * stride; }, n, squares.of_others.data());
       least(squares.of_others, kLatestNear, latest, [](int32_t i) { return i; });
     });
     latest.resize(std::min(latest.size(), size_t(kLatestNear)));
@@ -405,53 +411,37 @@ class Local {
     z.each(r, step);
   }
 
-  // Square distances of a to n rows, 32 or 64 bits each. Each difference is below 8 kSteps. Rows that are `far` apart in memory are
-  // fetched ahead.
-  template <class S> void measure(const Step* a, const Step* const* at, int64_t n, S* out, [[maybe_unused]] bool far = false) const {
-    int64_t i = 0;
-#if defined(__AVX2__)
-    for (; i < n && n >= 4; i += 4) {  // four at a time: one sum over the lanes for all; the last four may be there twice
-      i = std::min(i, n - 4);
-      if (far)
-        for (int64_t r = std::min(i + kAhead, n - 4); r < std::min(i + kAhead, n - 4) + 4; ++r)
-          for (int64_t e = 0; e < stride; e += 32) _mm_prefetch(reinterpret_cast<const char*>(at[r] + e), _MM_HINT_T0);
-      auto four = [&](int64_t d, int64_t end) {
-        __m256i sum[4] = {};
-        for (; d < end; d += 16) {
-          __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + d));
-          for (int r = 0; r < 4; ++r) {
-            __m256i apart = _mm256_sub_epi16(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i + r] + d)));
-            sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(apart, apart));
-          }
-        }
-        __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
-        return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-      };
+  // Square distances of rows a(i) and b(i), i < n, 32 or 64 bits each. Each difference is below 8 kSteps. Rows b that are `far` apart
+  // in memory are fetched ahead.
+  template <class S, class A, class B> void measure(A a, B b, int64_t n, S* out, bool far = false) const {
+    auto together = [&](auto number, S* to) {
+      auto from = [&](int r) { return a(number(r)); };
+      auto other = [&](int r) { return b(number(r)); };
       if constexpr (sizeof(S) == 4) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), four(0, stride));
+        store(to, squares(from, other, 0, stride));
       } else {
-        __m256i total = _mm256_setzero_si256();
-        for (int64_t d = 0; d < stride; d += kExact)
-          total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four(d, std::min(d + kExact, stride))));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), total);
+        std::fill_n(to, kTogether, S(0));
+        for (int64_t d = 0; d < stride; d += kExact) add(to, squares(from, other, d, std::min(d + kExact, stride)));
       }
+    };
+    int64_t i = 0;
+    for (; i + kTogether <= n; i += kTogether) {
+      for (int64_t r = i + kAhead; far && r < std::min(i + kAhead + kTogether, n); ++r) fetch(b(r), stride);
+      together([i](int r) { return i + r; }, out + i);
     }
-#endif
-    for (; i < n; ++i) out[i] = S(square(a, at[i]));
+    if (i == n) return;
+    S rest[kTogether];  // the last one again and again, if there are too few
+    together([i, n](int r) { return std::min(i + r, n - 1); }, rest);
+    std::copy_n(rest, n - i, out + i);
   }
-
+  template <class S, class B> void measure(B b, int64_t n, S* out, bool far = false) const {  // of the query
+    const Step* query = query_.data();
+    measure([query](int64_t) { return query; }, b, n, out, far);
+  }
   int64_t square(const Step* a, const Step* b) const {
-    int64_t total = 0;
-    for (int64_t d = 0; d < stride; d += kExact) {
-      int64_t end = std::min(d + kExact, stride);
-      int32_t sum = 0;
-      for (int64_t e = d; e < end; ++e) {
-        Step apart = Step(a[e] - b[e]);
-        sum += int32_t(apart) * int32_t(apart);
-      }
-      total += sum;
-    }
-    return total;
+    int64_t out;
+    measure([a](int64_t) { return a; }, [b](int64_t) { return b; }, 1, &out);
+    return out;
   }
 
   // Square distances of the query, of as many bits as they need: f(those).
@@ -475,10 +465,8 @@ class Local {
   template <class F> void rank_landmarks(F ranked) {
     with_squares([&](auto& squares) {
       size_t n = first_cell_.size();
-      at_.resize(n);
       squares.of_landmarks.resize(n);
-      for (size_t j = 0; j < n; ++j) at_[j] = landmarks_.data() + j * size_t(stride);
-      measure(query_.data(), at_.data(), int64_t(n), squares.of_landmarks.data());
+      measure([&](int64_t j) { return landmarks_.data() + j * stride; }, int64_t(n), squares.of_landmarks.data());
       ranked(squares);
     });
     home_ = -1;
@@ -491,28 +479,51 @@ class Local {
   // first. Few branches depend on the squares, because a processor cannot guess them.
   template <class S, class F> void least(const std::vector<S>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
     constexpr int64_t kRanked = 128, kAtOnce = 16;
+    using V = std::conditional_t<sizeof(S) == 4, Int<float>, Int<double>>;
+    constexpr int64_t kLanes = int64_t(sizeof(V) / sizeof(S));
+    auto lanes = [](const S* from) {
+      V v;
+      std::memcpy(&v, from, sizeof v);
+      return v;
+    };
     const S* square = squares.data();
-    int64_t n = int64_t(squares.size()), most = std::min(wanted + wanted / 4, kRanked), found = n;
-    S low = -1, bound = std::numeric_limits<S>::max();
+    int64_t n = int64_t(squares.size()), groups = (2 * wanted + kAtOnce - 1) / kAtOnce * kAtOnce, found = n;
+    S bound = std::numeric_limits<S>::max();
     auto count = [](const S* from, int64_t n, S at_most) {
       S total = 0;
       for (int64_t i = 0; i < n; ++i) total += from[i] <= at_most;
       return int64_t(total);
     };
-    if (n > std::max(most, wanted)) {  // a bound that few are below
-      bound = *std::max_element(square, square + wanted);
-      for (found = count(square, n, bound); found > most && bound - low > 1;) {
+    auto halve = [&](const S* from, int64_t n, int64_t most) {  // a bound that at least `wanted` and few more are not above
+      S low = -1;
+      bound = *std::max_element(from, from + wanted);
+      for (found = count(from, n, bound); found > most && bound - low > 1;) {
         S middle = low + (bound - low) / 2;
-        int64_t fewer = count(square, n, middle);
+        int64_t fewer = count(from, n, middle);
         (fewer < wanted ? low : bound) = middle;
         if (fewer >= wanted) found = fewer;
       }
+    };
+    if (groups <= kRanked && n > groups + groups / 2) {
+      // The least of each of twice as many groups as are wanted: a bound that half of these are not above is one for all, and nearly as good.
+      S least_of[kRanked] = {};
+      for (int64_t g = 0; g < groups; g += kLanes) {
+        V least = lanes(square + g);
+        int64_t i = g + groups;
+        for (; i + kLanes <= n; i += groups) {
+          V other = lanes(square + i);
+          least = other < least ? other : least;
+        }
+        std::memcpy(least_of + g, &least, sizeof least);
+        for (; i < n; ++i) least_of[g] = std::min(least_of[g], square[i]);
+      }
+      halve(least_of, groups, wanted + wanted / 8);
+      found = count(square, n, bound);
+    } else if (n > std::max(std::min(wanted + wanted / 4, kRanked), wanted)) {
+      halve(square, n, std::min(wanted + wanted / 4, kRanked));
     }
-    chosen_.resize(size_t(n) + 1);
-    for (int64_t i = 0, k = 0; i < n; ++i) {
-      chosen_[size_t(k)] = int32_t(i);
-      k += square[i] <= bound;
-    }
+    chosen_.resize(size_t(n) + kAtOnce);
+    choose(square, n, bound, chosen_.data());
     to.resize(size_t(found));
     auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : tie(a.which) < tie(b.which); };
     if (found > kRanked) {  // many of them, or many equally far
@@ -524,17 +535,20 @@ class Local {
       std::sort(to.begin(), to.end(), closer);
       return;
     }
-    S among[kRanked];  // the place of each is how many are before it
-    int64_t whole = (found + kAtOnce - 1) / kAtOnce * kAtOnce;
-    std::fill_n(among, whole, std::numeric_limits<S>::max());
+    S among[kRanked] = {}, place[kRanked];  // the place of each is how many are before it
     for (int64_t k = 0; k < found; ++k) {
       among[k] = square[chosen_[size_t(k)]];
       to[size_t(k)].which = -1;
     }
+    for (int64_t first = 0; first < found; first += kLanes) {
+      V here = lanes(among + first), before = {};
+      for (int64_t k = 0; k < found; ++k) before += among[k] < here ? V{} + S(1) : V{};
+      std::memcpy(place + first, &before, sizeof before);
+    }
     for (int64_t k = 0; k < found; ++k) {
-      size_t place = size_t(count(among, whole, S(among[k] - 1)));
-      while (to[place].which >= 0) ++place;  // taken by one equally far
-      to[place] = {among[k], chosen_[size_t(k)]};
+      size_t at = size_t(place[k]);
+      while (to[at].which >= 0) ++at;  // taken by one equally far
+      to[at] = {among[k], chosen_[size_t(k)]};
     }
     for (size_t k = 1; k < to.size(); ++k) {
       size_t from = k - 1;
@@ -549,10 +563,8 @@ class Local {
   }
   // The distances of the cells in the queue; the nearest of the first n, -1 if there is none.
   template <class S> int32_t measure_cells(std::vector<S>& squares, size_t n) {
-    at_.resize(queue_.size());
     squares.resize(queue_.size());
-    for (size_t i = 0; i < queue_.size(); ++i) at_[i] = mean(queue_[i]);
-    measure(query_.data(), at_.data(), int64_t(queue_.size()), squares.data(), true);
+    measure([&](int64_t i) { return mean(queue_[size_t(i)]); }, int64_t(queue_.size()), squares.data(), true);
     Near best{std::numeric_limits<int64_t>::max(), -1};
     for (size_t i = 0; i < n; ++i) best = std::min(best, Near{squares[i], queue_[i]});
     return best.which;
@@ -594,10 +606,8 @@ class Local {
         take(queue_[size_t(nearest_[size_t(i)].which)]);
       }
     }
-    at_.resize(slots_.size());
     square.resize(slots_.size());
-    for (size_t i = 0; i < slots_.size(); ++i) at_[i] = rows.data() + slots_[i] * stride;
-    measure(query_.data(), at_.data(), int64_t(slots_.size()), square.data(), true);
+    measure([&](int64_t i) { return rows.data() + slots_[size_t(i)] * stride; }, int64_t(slots_.size()), square.data(), true);
     least(square, kAround, around, [&](int32_t i) { return age(slots_[size_t(i)]); });  // of rows equally far the younger one first
     around.resize(std::min(around.size(), size_t(kAround)));
     for (Near& row : around) row.which = slots_[size_t(row.which)];
@@ -716,14 +726,26 @@ class Local {
     }
   }
 
-  // K = U^T U, U in place of the upper triangle of K; whole lines, so what is below the diagonal has no meaning.
+  // Into pairs_, from the second line on: the kernel of each pair of rows.
+  template <class S> void compare(const Step* const* at, double unit, std::vector<S>& square) {
+    double* to = pairs_ + kLine<double>;
+    square.resize(size_t(kPairs.count));
+    measure([&](int64_t p) { return at[kPairs.of[0][p]]; }, [&](int64_t p) { return at[kPairs.of[1][p]]; }, kPairs.count, square.data());
+    for (int64_t p = 0; p < kPairs.count; ++p) to[p] = std::sqrt(double(square[size_t(p)]));
+    matern(to, 0, kPairs.count, unit, to);
+  }
+
+  // K = U^T U, U in place of the upper triangle of K; whole lines, so what is below the diagonal has no meaning. And U^T a = k: each
+  // step of that is made while the next row of U waits for its root.
   void factor() {
-    factor_lines<0>();
-    factor_lines<1>();
-    factor_lines<2>();
+    Line<double> left[kNeighbours / kLine<double>];  // of k
+    for (int l = 0; l < kNeighbours / kLine<double>; ++l) left[l] = Line<double>::at(k_ + l * kLine<double>);
+    factor_lines<0>(left);
+    factor_lines<1>(left);
+    factor_lines<2>(left);
   }
   // The rows of U whose diagonal is in line `first`; each is kept in registers while the rows above are taken away.
-  template <int first> void factor_lines() {
+  template <int first> void factor_lines(Line<double>* left) {
     constexpr int L = kLine<double>, N = kNeighbours / L - first;
     for (int64_t i = first * L; i < std::min<int64_t>((first + 1) * L, n_); ++i) {
       double* row = K_ + i * kNeighbours + first * L;
@@ -736,14 +758,15 @@ class Local {
       }
       for (int l = 0; l < N; ++l) to[l].to(row + l * L);
       scale(1 / std::sqrt(std::max(row[i - first * L], 1e-12)), row, size_t(N));
+      double of_line[L];
+      left[first].to(of_line);
+      a_[i] = of_line[i - first * L] / row[i - first * L];
+      Line<double> times = Line<double>::of(-a_[i]);
+      for (int l = 0; l < N; ++l) left[first + l].add_product(times, Line<double>::at(row + l * L));
     }
   }
+  // U x = a, x in place of a.
   void substitute(double* x) const {
-    for (int64_t j = 0; j < n_; ++j) {
-      const double* u = K_ + j * kNeighbours;
-      x[j] /= u[j];
-      for (int64_t i = j + 1; i < n_; ++i) x[i] -= x[j] * u[i];
-    }
     for (int64_t j = n_ - 1; j >= 0; --j) {
       const double* u = K_ + j * kNeighbours;
       double s = x[j];
@@ -764,10 +787,10 @@ class Local {
   std::vector<int32_t> queue_;  // cells to be looked at
   int64_t n_ = 0, allocated_ = 0;
   int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
-  std::vector<const Step*> at_;
   Squares<int32_t> narrow_;
   Squares<int64_t> wide_;
   std::vector<int32_t> slots_, chosen_;
+  alignas(64) double pairs_[kPairs.count + 2 * kLine<double>] = {};
   alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, c_[kLatestNear] = {}, k_[kNeighbours] = {};
 };
 

@@ -11,15 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "intrinsics.hpp"
 #include "panel.hpp"
 #include "settings.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 namespace KS_MODULE {
 
@@ -174,9 +173,13 @@ class Newton {
     bool full = pending == kBlock, fused = full && n >= Panel<double>::kRows;
     if (fused) {
       scale_vectors();
-      for (int64_t t = 0; t < used / kLine<double>; ++t) {
-        flush_tile(t);                         // complete now: what is before its diagonal block came from the tiles before
-        covariance->template one_tile<Form::product>(rows, 0, n, t, used, products, m);
+      constexpr int N = Panel<double>::kTiles;
+      for (int64_t t = 0, tiles = used / kLine<double>; t < tiles; t += N) {
+        for (int64_t u = t; u < std::min(t + N, tiles); ++u) flush_tile(u);  // complete now: the rest came from the tiles before
+        if (t + N <= tiles)
+          covariance->template some_tiles<Form::product, N>(rows, 0, n, t, used, products, m);
+        else
+          covariance->template some_tiles<Form::product, 1>(rows, 0, n, t, used, products, m);
       }
       finish_flush();
     } else {
@@ -239,10 +242,10 @@ class Newton {
   // -c v, column by column what one column of P needs.
   void scale_vectors() {
     constexpr int L = kLine<double>;
-    for (int64_t j = 0; j < pending; j += 4)   // what is written for rounds that are not pending is not read
+    for (int64_t j = 0; j < pending; j += D)   // what is written for rounds that are not pending is not read
       for (int64_t d = 0; d < used; d += L) {
-        Line<double> v[4];
-        for (int u = 0; u < 4; ++u) {
+        Line<double> v[D];
+        for (int u = 0; u < D; ++u) {
           v[u] = Line<double>::at(vectors.data() + (j + u) * m + d);
           v[u].apply([&](Vec<double> x) { return x * -coefficients[size_t(j + u)]; });
         }
@@ -258,7 +261,7 @@ class Newton {
       flush_tile(t, pending);
   }
   template <class Count> void flush_tile(int64_t t, Count count) {
-    constexpr int L = kLine<double>, D = 4;    // D columns at a time: their lines stay in registers
+    constexpr int L = kLine<double>;
     Panel<double>& P = covariance.own();
     Line<double> lane[kBlock];
     for (int64_t j = 0; j < count; ++j) lane[j] = Line<double>::at(vectors.data() + j * m + t * L);
@@ -266,8 +269,8 @@ class Newton {
     double *block = P.line(t, t * L), *image = block, kept = decay;  // image: where a tile's mirror image begins
     const double *factor = scaled_.data() + t * L * kBlock, *end = P.line(t, used);
     int64_t apart = P.width() * L;    // of two tiles
-    int half = 0;                              // of the tile that the image is in
-    for (double* column = block; column < end; column += D * L, factor += D * kBlock, half ^= D) {
+    int part = 0;                              // of the tile that the image is in
+    for (double* column = block; column < end; column += D * L, factor += D * kBlock) {
       Line<double> acc[D];
       for (int u = 0; u < D; ++u) {
         acc[u] = Line<double>::at(column + u * L);
@@ -276,8 +279,9 @@ class Newton {
       for (int64_t j = 0; j < count; ++j)
         for (int u = 0; u < D; ++u) acc[u].add_product(Line<double>::of(factor[u * kBlock + j]), lane[j]);
       for (int u = 0; u < D; ++u) acc[u].to(column + u * L);
-      if (image != block) turn(acc, image + half, L);
-      if (half) image += apart;
+      if (image != block) turn(acc, image + part, L);
+      part = (part + D) % L;
+      if (!part) image += apart;
     }
     for (int i = 0; i < L; ++i)
       for (int d = 0; d < i; ++d) block[d * L + i] = block[i * L + d];
@@ -290,17 +294,30 @@ class Newton {
     decay = 1;
   }
 
-#if defined(__AVX2__)
-  static __m256d half(const Line<double>& line, int which) {
-    double lane[kLine<double>];
-    line.to(lane);
-    return _mm256_loadu_pd(lane + 4 * which);
-  }
-#endif
+  // D columns at a time: their lines stay in registers.
+  static constexpr int D = kVectorBytes == 64 ? 8 : 4;
 
-  // Four columns written as four rows: to[i stride + u] is entry i of column u.
+  // D columns written as rows: to[i stride + u] is entry i of column u.
   static void turn(const Line<double>* column, double* to, int64_t stride) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    __m512d c[D];
+    for (int u = 0; u < D; ++u) std::memcpy(&c[u], &column[u], sizeof c[u]);
+    for (int odd = 0; odd < 2; ++odd) {        // rows 0, 2, 4, 6, then the others
+      auto two = [&](int u) { return odd ? _mm512_unpackhi_pd(c[u], c[u + 1]) : _mm512_unpacklo_pd(c[u], c[u + 1]); };
+      __m512d a = two(0), b = two(2), e = two(4), f = two(6);
+      __m512d ab = _mm512_shuffle_f64x2(a, b, 0x88), ef = _mm512_shuffle_f64x2(e, f, 0x88);
+      __m512d AB = _mm512_shuffle_f64x2(a, b, 0xdd), EF = _mm512_shuffle_f64x2(e, f, 0xdd);
+      _mm512_storeu_pd(to + odd * stride, _mm512_shuffle_f64x2(ab, ef, 0x88));
+      _mm512_storeu_pd(to + (2 + odd) * stride, _mm512_shuffle_f64x2(AB, EF, 0x88));
+      _mm512_storeu_pd(to + (4 + odd) * stride, _mm512_shuffle_f64x2(ab, ef, 0xdd));
+      _mm512_storeu_pd(to + (6 + odd) * stride, _mm512_shuffle_f64x2(AB, EF, 0xdd));
+    }
+#elif defined(__AVX2__)
+    auto half = [](const Line<double>& line, int which) {
+      double lane[kLine<double>];
+      line.to(lane);
+      return _mm256_loadu_pd(lane + 4 * which);
+    };
     for (int v = 0; v < 2; ++v, to += 4 * stride) {
       __m256d a = half(column[0], v), b = half(column[1], v), c = half(column[2], v), d = half(column[3], v);
       __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d), AB = _mm256_unpackhi_pd(a, b), CD = _mm256_unpackhi_pd(c, d);
@@ -311,10 +328,10 @@ class Newton {
     }
 #else
     constexpr int L = kLine<double>;
-    double lane[4][L];
-    for (int u = 0; u < 4; ++u) column[u].to(lane[u]);
+    double lane[D][L];
+    for (int u = 0; u < D; ++u) column[u].to(lane[u]);
     for (int i = 0; i < L; ++i)
-      for (int u = 0; u < 4; ++u) to[i * stride + u] = lane[u][i];
+      for (int u = 0; u < D; ++u) to[i * stride + u] = lane[u][i];
 #endif
   }
 

@@ -98,20 +98,22 @@ template <class T> class Panel {
     }
   }
 
-  // The same for one tile and its first `columns` columns; best for at least kRows rows. Of 16 rows 6, 5 and 5 together: a single
-  // one left over would take as long as five.
+  // The same for N tiles and their first `columns` columns, best kTiles together, and for at least kRows rows. Of 16 rows 6, 5 and 5
+  // together: a single one left over would take as long as five.
+  static constexpr int kTiles = kVectorBytes == 64 ? 2 : 1;
   static constexpr int kRows = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 5 : 2, kMoreRows = kVectorBytes == 32 ? 1 : 0;
-  template <Form F> void one_tile(const Rows<T>& rows, int64_t i, int64_t n, int64_t tile, int64_t columns, T* out, int64_t stride) const {
+  template <Form F, int N>
+  void some_tiles(const Rows<T>& rows, int64_t i, int64_t n, int64_t tile, int64_t columns, T* out, int64_t stride) const {
     int64_t r = 0;
     while (n - r >= kRows)
       if (kMoreRows && (n - r) % kRows && n - r > kRows) {
-        micro<F, kRows + kMoreRows, 1>(rows, i + r, tile, columns, out + r * stride, stride);
+        micro<F, kRows + kMoreRows, N>(rows, i + r, tile, columns, out + r * stride, stride);
         r += kRows + kMoreRows;
       } else {
-        micro<F, kRows, 1>(rows, i + r, tile, columns, out + r * stride, stride);
+        micro<F, kRows, N>(rows, i + r, tile, columns, out + r * stride, stride);
         r += kRows;
       }
-    for (; r < n; ++r) micro<F, 1, 1>(rows, i + r, tile, columns, out + r * stride, stride);
+    for (; r < n; ++r) micro<F, 1, N>(rows, i + r, tile, columns, out + r * stride, stride);
   }
 
   // Product, minimum, or sum of (distance - |p|), all of which are 0 where x is, over the stored entries of sparse row i.

@@ -19,9 +19,7 @@
 #include <utility>
 #include <vector>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "intrinsics.hpp"
 
 namespace KS_MODULE {
 
@@ -35,6 +33,11 @@ class Trees {
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
   static constexpr int64_t kWork = 4000;
   static constexpr int64_t kAtOnce = 8;
+#if defined(__AVX512F__)
+  static constexpr int64_t kBins = 16;         // looked at together
+#else
+  static constexpr int64_t kBins = 8;
+#endif
   static constexpr int32_t kCoarse = 16;       // every so many edges one that is looked at first
   static constexpr double kRate = 0.15, kRidge = 1, kLeast = 1;  // kLeast: curvature of a leaf
   static constexpr double kSteps = 1 << 17, kLargest = 1e30;  // steps up to the largest slope; of a target
@@ -275,7 +278,9 @@ class Trees {
 
   // How many of kCoarse edges are below z. No branch depends on z: a processor cannot guess it.
   static int32_t below(const float* edge, float z) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    return _mm_popcnt_u32(_mm512_cmp_ps_mask(_mm512_loadu_ps(edge), _mm512_set1_ps(z), _CMP_LT_OQ));
+#elif defined(__AVX2__)
     __m256 at = _mm256_set1_ps(z);
     int low = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(edge), at, _CMP_LT_OQ));
     int high = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(edge + 8), at, _CMP_LT_OQ));
@@ -295,7 +300,7 @@ class Trees {
     for (; steps; --steps)
       for (int64_t k = 0; k < kAtOnce; ++k) {
         const Fork& fork = tree_of(k)[at[k]];
-        at[k] = fork.next[row_of(k)[fork.feature] > fork.cut];
+        at[k] = fork.next[uint32_t(fork.cut - row_of(k)[fork.feature]) >> 31];  // whether the bin is larger
       }
     for (int64_t k = 0; k < n; ++k) visit(k, at[k] - kSplits);
   }
@@ -392,10 +397,14 @@ class Trees {
 
   // The rows and the features that a tree looks at: some of those whose numbers, mixed with the tree's, are small.
   void choose(uint64_t number) {
-    int64_t n = count();
-    order_.clear();
-    for (int64_t i = 0; i < n; ++i)
-      if (n <= kSampled || int64_t(mixed(uint64_t(i), number) % uint64_t(n)) < kSampled) order_.push_back(int32_t(i));
+    int64_t n = count(), chosen = 0;
+    uint64_t inverse = ~uint64_t(0) / uint64_t(n);
+    order_.resize(size_t(n));
+    for (int64_t i = 0; i < n; ++i) {          // no branch depends on a row: a processor cannot guess it
+      order_[size_t(chosen)] = int32_t(i);
+      chosen += n <= kSampled || rest(mixed(uint64_t(i), number), uint64_t(n), inverse) < uint64_t(kSampled);
+    }
+    order_.resize(size_t(chosen));
     drawn_.clear();
     for (int64_t d = 0; d < width; ++d)
       if (edges[size_t(d * most_edges)] != kNoEdge) drawn_.push_back({mixed(~uint64_t(d), number), int32_t(d)});
@@ -407,7 +416,16 @@ class Trees {
     for (const auto& drawn : drawn_) features_.push_back(drawn.second);
     std::sort(features_.begin(), features_.end());
     begins_.assign(1, 0);
-    for (int32_t d : features_) begins_.push_back(begins_.back() + last_bin_[size_t(d)] / kAtOnce * kAtOnce + kAtOnce);
+    for (int32_t d : features_) begins_.push_back(begins_.back() + last_bin_[size_t(d)] / kBins * kBins + kBins);
+  }
+  // x % n, without a division where that can be: `inverse` is (2^64 - 1) / n, so the quotient that it gives is right or one too small.
+  static uint64_t rest(uint64_t x, uint64_t n, [[maybe_unused]] uint64_t inverse) {
+#if defined(__SIZEOF_INT128__)
+    uint64_t left = x - uint64_t((static_cast<unsigned __int128>(x) * inverse) >> 64) * n;
+    return left < n ? left : left - n;
+#else
+    return x % n;
+#endif
   }
   static uint64_t mixed(uint64_t a, uint64_t b) {  // splitmix64
     uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xd1342543de82ef95u;
@@ -460,8 +478,11 @@ class Trees {
 
   // The sums of a leaf by feature, of all bins up to each: of slopes, and from size() on of curvatures. Both fit 32 bits, in steps.
   void fill(size_t leaf) {
-    bins_.assign(size(), 0);
-    int64_t* to = bins_.data();
+    bins_.resize(std::max(bins_.size(), size()));  // all of them 0
+    struct {
+      int64_t *sums, feature;
+    } place[kFeatures], *end_of_features = place;
+    for (size_t j = 0; j < features_.size(); ++j) *end_of_features++ = {bins_.data() + begins_[j], features_[j]};
     auto add = [&](int64_t first, auto count) {  // `count` rows at a time: where a feature is and begins is read once for all
       constexpr int N = decltype(count)::value;
       const Bin* row[N];
@@ -471,11 +492,8 @@ class Trees {
         row[r] = rows.data() + i * width;
         both[r] = both_[size_t(i)];
       }
-      for (size_t j = 0, n = features_.size(); j < n; ++j) {
-        int64_t* at = to + begins_[j];
-        int32_t feature = features_[j];
-        for (int r = 0; r < N; ++r) at[row[r][feature]] += both[r];
-      }
+      for (auto* at = place; at < end_of_features; ++at)
+        for (int r = 0; r < N; ++r) at->sums[row[r][at->feature]] += both[r];
     };
     int64_t k = nodes_[leaf].begin, end = nodes_[leaf].end;
     for (; k + 4 <= end; k += 4) add(k, std::integral_constant<int, 4>());
@@ -486,7 +504,9 @@ class Trees {
       const __m256i apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
       __m256i before = _mm256_setzero_si256();
       for (int64_t b = begins_[j]; b < begins_[j + 1]; b += 4) {
-        __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bins_.data() + b));
+        __m256i* at = reinterpret_cast<__m256i*>(bins_.data() + b);
+        __m256i x = _mm256_loadu_si256(at);
+        _mm256_storeu_si256(at, _mm256_setzero_si256());
         x = _mm256_add_epi64(x, _mm256_slli_si256(x, 8));
         x = _mm256_add_epi64(x, _mm256_blend_epi32(_mm256_setzero_si256(), _mm256_permute4x64_epi64(x, 0x55), 0xf0));
         __m256i sums = _mm256_permutevar8x32_epi32(_mm256_add_epi64(x, before), apart);
@@ -497,7 +517,7 @@ class Trees {
 #else
       int64_t sum = 0;
       for (int64_t b = begins_[j]; b < begins_[j + 1]; ++b) {
-        sum += bins_[size_t(b)];
+        sum += std::exchange(bins_[size_t(b)], 0);
         slopes[b] = int32_t(sum >> 32);
         curvatures[b] = int32_t(sum);
       }
@@ -505,12 +525,21 @@ class Trees {
     }
   }
 
-  // Which of kAtOnce bins, with such sums up to each, may have a split with at least `enough`, in squared steps of slopes: bit b for bin
+  // Which of kBins bins, with such sums up to each, may have a split with at least `enough`, in squared steps of slopes: bit b for bin
   // b. Most have none. With the slopes g, d and the curvatures l, r of both sides a split has enough if g^2 r + d^2 l >= enough l r. All
   // terms are positive, so rounding to 24 bits is less than what `enough` is lowered by.
   int32_t may_gain([[maybe_unused]] const int32_t* slopes, [[maybe_unused]] const int32_t* curvatures, [[maybe_unused]] Both all,
                    [[maybe_unused]] float enough) const {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    auto real = [](__m512i x) { return _mm512_cvtepi32_ps(x); };
+    const __m512 step = _mm512_set1_ps(float(curvature_step_)), ridge = _mm512_set1_ps(float(kRidge));
+    __m512i g = _mm512_loadu_si512(slopes), h = _mm512_loadu_si512(curvatures);
+    __m512 left = real(g), right = real(_mm512_sub_epi32(_mm512_set1_epi32(all.slope), g));
+    __m512 l = _mm512_add_ps(_mm512_mul_ps(real(h), step), ridge);
+    __m512 r = _mm512_add_ps(_mm512_mul_ps(real(_mm512_sub_epi32(_mm512_set1_epi32(all.curvature), h)), step), ridge);
+    __m512 both = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(left, left), r), _mm512_mul_ps(_mm512_mul_ps(right, right), l));
+    return _mm512_cmp_ps_mask(both, _mm512_mul_ps(_mm512_mul_ps(l, r), _mm512_set1_ps(enough)), _CMP_NLT_UQ);
+#elif defined(__AVX2__)
     auto load = [](const int32_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
     auto real = [](__m256i x) { return _mm256_cvtepi32_ps(x); };
     const __m256 step = _mm256_set1_ps(float(curvature_step_)), ridge = _mm256_set1_ps(float(kRidge));
@@ -521,7 +550,7 @@ class Trees {
     __m256 both = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(left, left), r), _mm256_mul_ps(_mm256_mul_ps(right, right), l));
     return _mm256_movemask_ps(_mm256_cmp_ps(both, _mm256_mul_ps(_mm256_mul_ps(l, r), _mm256_set1_ps(enough)), _CMP_NLT_UQ));
 #else
-    return (1 << kAtOnce) - 1;
+    return (1 << kBins) - 1;
 #endif
   }
 
@@ -537,7 +566,7 @@ class Trees {
     for (size_t j = 0; j < features_.size(); ++j) {
       const int32_t *slopes = sums(leaf) + begins_[j], *curvatures = slopes + size();
       int32_t last = last_bin_[size_t(features_[j])];  // all rows are in the bins up to it
-      for (int32_t first = 0; first < last; first += int32_t(kAtOnce))
+      for (int32_t first = 0; first < last; first += int32_t(kBins))
         for (int32_t b = first, may = may_gain(slopes + first, curvatures + first, all, about); may && b < last; ++b, may >>= 1) {
           if (!(may & 1)) continue;
           double g = double(slopes[b]) * slope_step_, h = double(curvatures[b]) * curvature_step_;
