@@ -12,10 +12,13 @@ Needs ``pip install "kernelstream[dask]"``.
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
+import itertools
 import logging
 import pickle
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -55,6 +58,10 @@ QUIET = {
 AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
 MOST_NUMBERS = 2**25
+#: What a source says of itself that changes as it is read.
+TOLD = (
+    *("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept"),
+)
 
 
 class _Part(NamedTuple):
@@ -222,6 +229,7 @@ class Workers:
         self.refused: list[str] = []
         self._open = contextlib.ExitStack()
         self._client = client
+        self._source: EpochSource | None = None
 
     def __enter__(self) -> Workers:
         if self._client is not None:
@@ -246,8 +254,9 @@ class Workers:
         self._open.close()
 
     def chunks(self, source: Source) -> EpochSource:
-        """The source in chunks of one epoch each."""
-        return EpochSource(source, self.epoch_rows)
+        """The source in chunks of one epoch each. A source of files is read ahead while ``step`` learns."""
+        self._source = EpochSource(source, self.epoch_rows)
+        return self._source
 
     def epoch_rows(self, rows: int) -> int:
         """How many rows an epoch has that begins after so many.
@@ -265,12 +274,14 @@ class Workers:
         here = self._learnt_here(model, result.rounds, y)
         if len(here) == len(y):
             return model, result.step(model, X, y)
-        rest = np.setdiff1d(np.arange(len(y)), here)
-        parts = [part for part in np.array_split(rest, self.count) if len(part)]
-        predicted = [] if not len(here) else [(here, result.step(model, X[here], y[here]))]
-        made = self._learn(
-            model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
-        )
+        parts = _split(len(y), here, self.count)
+        predicted: list[tuple[Any, NDArray[Any]]] = []
+        if len(here):
+            predicted.append((here, result.step(model, X[here], y[here])))
+        with contextlib.nullcontext() if self._source is None else self._source.read_ahead():
+            made = self._learn(
+                model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
+            )
         for part, forecasts in zip(parts, made, strict=True):
             result.count(y[part], forecasts)
             predicted.append((part, forecasts.predicted))
@@ -322,6 +333,8 @@ class Workers:
 class EpochSource:
     """A source whose chunks are put together until they have so many rows, or ``MOST_NUMBERS``; else it is that source.
 
+    What it says of itself, as its position, is always that after the rows given, whatever has been read ahead.
+
     Args:
         source: the source.
         size: how many, by the rows given before.
@@ -329,35 +342,83 @@ class EpochSource:
 
     def __init__(self, source: Source, size: Callable[[int], int]) -> None:
         self._source, self._size = source, size
+        self._chunks: list[Chunk] = []  # of the next epoch
         self._failed: Exception | None = None
+        self._stopped = False
+        self._told: dict[str, Any] = {}  # what the source said before it was read ahead
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
+        told = self.__dict__.get("_told", {})
+        return told[name] if name in told else getattr(self._source, name)
 
     def __iter__(self) -> EpochSource:
         return self
 
     def __next__(self) -> Chunk:
-        chunks: list[Chunk] = []
-        before, numbers = self._source.rows, 0
+        self._stopped = False
+        self._read()
+        self._told = {}
+        chunks, self._chunks = self._chunks, []
+        if not chunks:
+            raise self._failed or StopIteration
+        return chunks[0]
+
+    @contextlib.contextmanager
+    def read_ahead(self) -> Iterator[None]:
+        """Meanwhile a thread reads the next rows, if the source allows it. At the end it stops after the chunk at hand."""
+        if self._told or not getattr(self._source, "may_read_ahead", False):
+            yield
+            return
+        self._told = {name: copy.deepcopy(getattr(self._source, name)) for name in TOLD}
+        self._stopped = False
+        thread = threading.Thread(target=self._read, name="kernelstream reads ahead", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopped = True
+            thread.join()
+
+    def _read(self) -> None:
+        """Chunks of the next epoch, until there are enough of them. What fails is raised after the rows before it."""
+        before = self._told.get("rows", self._source.rows - sum(len(chunk.y) for chunk in self._chunks))
+        enough = before + self._size(before)
+        numbers = sum(chunk.X.size for chunk in self._chunks)
         while (
-            self._failed is None
-            and self._source.rows < before + self._size(before)
+            not self._stopped
+            and self._failed is None
+            and self._source.rows < enough
             and numbers < MOST_NUMBERS
         ):
             try:
-                chunks.append(next(self._source))
-                numbers += chunks[-1].X.size
-            except StopIteration as end:
-                self._failed = end
-            except Exception as error:  # raised after the rows before it
+                self._chunks.append(next(self._source))
+                numbers += self._chunks[-1].X.size
+            except Exception as error:  # StopIteration as well
                 self._failed = error
-        if not chunks:
-            raise self._failed or StopIteration
-        width = chunks[-1].X.shape[1]  # never narrower than before
-        rows = [fitted_width(chunk.X, width) for chunk in chunks]
-        X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
-        return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+        if not self._stopped and len(self._chunks) > 1:
+            self._chunks = [_joined(self._chunks)]
+
+
+def _joined(chunks: Sequence[Chunk]) -> Chunk:
+    """One chunk of several, which are never narrower than those before them."""
+    rows = [fitted_width(chunk.X, chunks[-1].X.shape[1]) for chunk in chunks]
+    X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
+    return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+
+
+def _split(n: int, left_out: NDArray[np.intp], parts: int) -> list[Any]:
+    """Numbers of n rows without some, in so many parts, but no empty one: slices where that is possible, which copy nothing.
+
+    >>> _split(5, np.array([], int), 2)
+    [slice(0, 3, None), slice(3, 5, None)]
+    >>> _split(3, np.array([0]), 3)
+    [array([1]), array([2])]
+    """
+    if len(left_out):
+        rest = np.delete(np.arange(n), left_out)
+        return [part for part in np.array_split(rest, parts) if len(part)]
+    ends = [0, *itertools.accumulate(n // parts + (k < n % parts) for k in range(parts))]
+    return [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
 def _submit(client: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:

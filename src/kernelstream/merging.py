@@ -15,7 +15,6 @@ another base are refused and their tasks done again, and the sum is the base of 
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from kernelstream.errors import MergeError, ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, started_copy
 from kernelstream.labels import add_class, with_label
 from kernelstream.learners.delta import record_keys, together
-from kernelstream.persistence import Model, container, contents, pack, unpack
+from kernelstream.persistence import Model, checksum, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 from kernelstream.tabular import is_features
 
@@ -47,6 +46,7 @@ __all__ = [
 ]
 
 Arrays = dict[str, NDArray[Any]]
+Opened = tuple[dict[str, Any], Arrays]  # a delta: its header and its arrays, checked
 
 _SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
 _KEPT = ("first", "quantities")  # of a scaler, what is not summed
@@ -162,18 +162,19 @@ def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[s
     says so, by the ``names`` of the deltas, and ``in_epochs`` does their tasks again.
     """
     if of is None:
-        record, arrays = _together(deltas)
+        record, arrays = _together(map(_opened, deltas))
         return container(record, arrays)
-    good, refused = [], []
+    good: list[Opened] = []
+    refused: list[str] = []
     for number, data in enumerate(deltas):
         try:
-            record, _ = _opened(data)
+            record, arrays = _opened(data)
             _check_base(record, of)
         except MergeError as error:
             refused.append(f"{names[number]}: {error}" if names else str(error))
             continue
         refused += record.get("refused", [])
-        good += [data] * bool(record["tasks"])
+        good += [(record, arrays)] * bool(record["tasks"])
     record, arrays = (
         _together(good)
         if good
@@ -187,7 +188,10 @@ def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[s
 
 def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     """The base with what its deltas have learnt; the result is the next base. Without deltas it is the base itself."""
-    deltas = list(deltas)
+    return _base_with(base, list(map(_opened, deltas)))
+
+
+def _base_with(base: bytes, deltas: Sequence[Opened]) -> bytes:
     if not deltas:
         return base
     record, arrays = _together(deltas)
@@ -257,11 +261,11 @@ def in_epochs(
     """
     began, merges, before = time.monotonic(), 0, rows
     for epoch in epochs:
-        good, refused = _deltas_of(base, epoch, learn, retries)
-        base, merges = add(base, good), merges + 1
+        good, refused, size = _deltas_of(base, epoch, learn, retries)
+        base, merges = _base_with(base, good), merges + 1
         if progress is not None:
-            rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
-            size, seconds = sum(map(len, good)), time.monotonic() - began
+            rows += sum(int(arrays["sum/rows"][0]) for _, arrays in good)
+            seconds = time.monotonic() - began
             progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused), before))
     return base
 
@@ -278,23 +282,23 @@ def learn_epoch(
     Returns:
         The bytes of the deltas, and what was wrong with those that were done again.
     """
-    good, refused = _deltas_of(pack(model), tasks, learn, retries)
+    good, refused, size = _deltas_of(pack(model), tasks, learn, retries)
     record, arrays = _together(good)
     _add(model, arrays, record["news"])
-    return sum(map(len, good)), refused
+    return size, refused
 
 
 def _deltas_of(
     base: bytes, epoch: Collection[str], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
-) -> tuple[list[bytes], list[str]]:
-    """Good deltas of all tasks of an epoch, and what was wrong with the others."""
-    good: dict[tuple[str, ...], bytes] = {}
+) -> tuple[list[Opened], list[str], int]:
+    """Good deltas of all tasks of an epoch, what was wrong with the others, and the bytes of the good ones."""
+    good: dict[tuple[str, ...], tuple[Opened, int]] = {}
     refused: list[str] = []
     left, of = list(epoch), digest(base)
     for _ in range(retries + 1):
         for data in learn(base, left):
             try:
-                record, _ = _opened(data)
+                record, arrays = _opened(data)
                 _check_base(record, of)
             except MergeError as error:
                 refused.append(str(error))
@@ -305,25 +309,23 @@ def _deltas_of(
             if odd:
                 refused.append(f"the delta of the task {odd[0]!r} was not asked for")
             elif tasks:
-                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}} | {
-                    tasks: data
-                }
+                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}}
+                good[tasks] = (record, arrays), len(data)
         done = {task for tasks in good for task in tasks}
         left = [task for task in epoch if task not in done]
         if not left:
-            return list(good.values()), refused
+            return [delta for delta, _ in good.values()], refused, sum(size for _, size in good.values())
     why = refused[-1] if refused else "no delta of it came"
     raise MergeError(
         f"{len(left)} of {len(epoch)} tasks failed {retries + 1} times, the first of them {left[0]!r}: {why}"
     )
 
 
-def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
+def _together(deltas: Iterable[Opened]) -> Opened:
     """The deltas as one, in the order of their tasks; those given twice count once."""
-    by_tasks: dict[tuple[str, ...], tuple[dict[str, Any], Arrays]] = {}
+    by_tasks: dict[tuple[str, ...], Opened] = {}
     owner: dict[str, tuple[str, ...]] = {}
-    for data in deltas:
-        record, arrays = _opened(data)
+    for record, arrays in deltas:
         tasks = tuple(record["tasks"])
         for task in tasks:
             if owner.setdefault(task, tasks) != tasks:
@@ -344,7 +346,7 @@ def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
     return {"kind": "delta", "base": first["base"], "tasks": sorted(owner), "news": news}, arrays
 
 
-def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def _opened(data: bytes) -> Opened:
     try:
         record, arrays = contents(data)
     except ModelFileError as error:
@@ -370,12 +372,13 @@ def _named(record: dict[str, Any]) -> str:
 
 
 def digest(base: bytes) -> str:
-    """What a delta knows its base by.
+    """What a delta knows its base by: the checksum that it has of all its contents, and that is compared when it is unpacked.
 
-    >>> digest(b"a model")
-    'c3a7a23926c6d9a82e821da003ab9a7f'
+    >>> base = pack(KernelRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))
+    >>> digest(base) == digest(add(base, [])), digest(base) == digest(add(base, [delta(base, [[2.0]], [1.0], task="a")]))
+    (True, False)
     """
-    return hashlib.blake2b(base, digest_size=16).hexdigest()
+    return checksum(base)
 
 
 def _check_base(record: dict[str, Any], of: str) -> None:
