@@ -204,8 +204,8 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
 }
 
 // Rows that the trees may keep.
-static void check_tree_rows(const Trees& trees, const std::vector<int32_t>& last, Matrix<int16_t> rows, Vector<float> targets,
-                            Vector<float> weights) {
+static void check_tree_rows(const Trees& trees, const std::vector<int32_t>& last, const Matrix<int16_t>& rows,
+                            const Vector<float>& targets, const Vector<float>& weights) {
   size_t n = rows.shape(0), outputs = size_t(trees.outputs);
   require(trees.capacity && rows.shape(1) == size_t(trees.width) && targets.shape(0) == n && weights.shape(0) == n,
           "the state's trees have the wrong shape");
@@ -440,24 +440,26 @@ template <class T> static void bind_as(nb::module_& m) {
       .def(
           "teach_trees",
           [](B& b, Matrix<int16_t> rows, Vector<float> targets, Vector<float> weights) {
-            auto guard = b.locked();
-            Trees& trees = b.model.trees;
-            check_tree_rows(trees, trees.last_bins(), rows, targets, weights);
-            std::vector<Trees::Bin> row(rows.shape(1));
-            for (size_t i = 0; i < rows.shape(0); ++i) {
-              std::copy_n(rows.data() + i * row.size(), row.size(), row.data());
-              trees.learn(row.data(), targets(i), weights(i));
-            }
+            b.alone([&] {
+              Trees& trees = b.model.trees;
+              check_tree_rows(trees, trees.last_bins(), rows, targets, weights);
+              std::vector<Trees::Bin> row(rows.shape(1));
+              for (size_t i = 0; i < rows.shape(0); ++i) {
+                std::copy_n(rows.data() + i * row.size(), row.size(), row.data());
+                trees.learn(row.data(), targets(i), weights(i));
+              }
+            });
           },
           "rows"_a, "targets"_a, "sample_weight"_a)
       .def(
           "absorb",
           [](B& b, Matrix<Local::Step> rows, Vector<float> targets, Vector<float> weights, Matrix<float> residuals) {
-            auto guard = b.locked();
-            Local& local = b.model.local;
-            check_local(local, rows, targets, weights, residuals);
-            for (size_t i = 0; i < rows.shape(0); ++i)
-              local.put(rows.data() + i * rows.shape(1), targets(i), weights(i), residuals.data() + i * residuals.shape(1));
+            b.alone([&] {
+              Local& local = b.model.local;
+              check_local(local, rows, targets, weights, residuals);
+              for (size_t i = 0; i < rows.shape(0); ++i)
+                local.put(rows.data() + i * rows.shape(1), targets(i), weights(i), residuals.data() + i * residuals.shape(1));
+            });
           },
           "rows"_a, "targets"_a, "sample_weight"_a, "residuals"_a)
       .def(
@@ -515,6 +517,18 @@ template <class T> static void bind_as(nb::module_& m) {
             require(&b != &other && to.width >= from.width && to.outputs == from.outputs && to.regression == from.regression,
                     "not a model of fewer features");
             return widen(b.model, other.model);
+          },
+          "other"_a)
+      .def(
+          "take_rings",
+          [](B& b, B& other) {
+            auto guard = other.locked();
+            Mixture<T>&to = b.model, &from = other.model;
+            require(&b != &other && to.set.width == from.set.width && to.set.outputs == from.set.outputs &&
+                        to.local.capacity == from.local.capacity && to.trees.capacity == from.trees.capacity,
+                    "not a model of such rows");
+            std::swap(to.local, from.local);
+            std::swap(to.trees, from.trees);
           },
           "other"_a)
       .def(

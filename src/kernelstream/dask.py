@@ -18,6 +18,7 @@ import itertools
 import logging
 import pickle
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,9 +60,7 @@ AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
 MOST_NUMBERS = 2**25
 #: What a source says of itself that changes as it is read.
-TOLD = (
-    *("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept"),
-)
+TOLD = (*("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept"),)
 
 
 class _Part(NamedTuple):
@@ -229,6 +228,7 @@ class Workers:
         self.refused: list[str] = []
         self._open = contextlib.ExitStack()
         self._client = client
+        self._folder: str | None = None
         self._source: EpochSource | None = None
 
     def __enter__(self) -> Workers:
@@ -236,6 +236,9 @@ class Workers:
             return self
         dask: Any = importlib.import_module("dask")  # not typed in all places
         distributed: Any = importlib.import_module("distributed")
+        self._folder = self._open.enter_context(
+            tempfile.TemporaryDirectory(prefix="kernelstream-", ignore_cleanup_errors=True)
+        )
         with dask.config.set({**QUIET, "distributed.scheduler.worker-ttl": f"{SILENT}s"}):
             cluster = distributed.LocalCluster(
                 n_workers=self.count,
@@ -301,6 +304,12 @@ class Workers:
         new = set(labels).difference(model.classes_.tolist())
         return np.array(sorted(map(labels.index, new)), np.intp)
 
+    def _epoch_folder(self) -> contextlib.AbstractContextManager[str | None]:
+        """A folder for the files of an epoch, which processes of our own can read; None for those of a client."""
+        if self._folder is None:
+            return contextlib.nullcontext()
+        return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
+
     def _learn(
         self, model: Model, parts: Sequence[tuple[Any, Any]], before: int, metrics: bool
     ) -> list[Forecasts]:
@@ -309,18 +318,20 @@ class Workers:
         done: dict[str, tuple[bytes, Forecasts]] = {}
 
         def learn(base: bytes, tasks: list[str]) -> list[bytes]:
-            submit = partial(
-                _submit, self._client, _step, _submit(self._client, bytes, base), retries=self.retries
-            )
             living = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
-            futures = []
-            for number, task in enumerate(tasks):
-                # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
-                place = (
-                    {"workers": [living[number % len(living)]], "allow_other_workers": True} if living else {}
-                )
-                futures.append(submit(*rows[task], task, metrics, **place))
-            made = _gathered(self._client, futures, self.patience)
+            with self._epoch_folder() as folder:
+                sent = _submit(self._client, bytes, base) if folder is None else _put(base, folder)
+                futures = []
+                for number, task in enumerate(tasks):
+                    # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
+                    place = (
+                        {"workers": [living[number % len(living)]], "allow_other_workers": True}
+                        if living
+                        else {}
+                    )
+                    arguments = sent, _put(rows[task], folder), task, metrics, folder
+                    futures.append(_submit(self._client, _step, *arguments, retries=self.retries, **place))
+                made = [_taken(one) for one in _gathered(self._client, futures, self.patience)]
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
 
@@ -381,7 +392,7 @@ class EpochSource:
 
     def _read(self) -> None:
         """Chunks of the next epoch, until there are enough of them. What fails is raised after the rows before it."""
-        before = self._told.get("rows", self._source.rows - sum(len(chunk.y) for chunk in self._chunks))
+        before = self._told.get("rows", self._source.rows - sum(chunk.X.shape[0] for chunk in self._chunks))
         enough = before + self._size(before)
         numbers = sum(chunk.X.size for chunk in self._chunks)
         while (
@@ -422,7 +433,7 @@ def _split(n: int, left_out: NDArray[np.intp], parts: int) -> list[Any]:
 
 
 def _submit(client: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A future of a task. A base is sent as one, too: so Dask makes it again if the workers that have it die."""
+    """A future of a task. A base that is in no file is one, too: so Dask makes it again if the workers that have it die."""
     dask: Any = importlib.import_module("dask")
     with dask.config.set(
         {"distributed.admin.large-graph-warning-threshold": "1 TB"}
@@ -472,15 +483,50 @@ def _start_missing(cluster: Any) -> None:
         cluster.scale(len(plan))
 
 
-def _step(base: bytes, X: Any, y: Any, task: str, metrics: bool) -> tuple[bytes, Forecasts]:
-    """The delta of a part, and what was predicted before each row was learnt."""
+class _File(NamedTuple):
+    """A file that holds a value, for processes of this machine."""
+
+    path: str
+
+
+def _put(value: Any, folder: str | None) -> Any:
+    """The value itself or, with a folder, a new file there that holds it.
+
+    Dask would copy a base and the rows several times, and all of that in the process that reads and merges.
+    """
+    if folder is None:
+        return value
+    try:
+        number, path = tempfile.mkstemp(dir=folder)
+        with open(number, "wb") as file:
+            pickle.dump(value, file, protocol=5)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot hand rows to the workers: {error.strerror} (TMPDIR names another folder)",
+            folder,
+        ) from None
+    return _File(path)
+
+
+def _taken(value: Any) -> Any:
+    """What ``_put`` was given."""
+    if not isinstance(value, _File):
+        return value
+    with open(value.path, "rb") as file:
+        return pickle.load(file)
+
+
+def _step(base: Any, rows: Any, task: str, metrics: bool, folder: str | None) -> Any:
+    """The delta of a part, and what was predicted before each row was learnt; with a folder, in a file there."""
+    X, y = _taken(rows)
     made: list[Forecasts] = []
 
     def learn(model: Model) -> tuple[int, list[Any]]:
         made.append(forecast_then_learn(model, X, y, metrics=metrics))
         return len(y), []
 
-    return merging.delta_of(base, learn, task=task), made[0]
+    return _put((merging.delta_of(_taken(base), learn, task=task), made[0]), folder)
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -113,7 +113,8 @@ def merge(models: Sequence[Model], base: Model | None = None, *, rows: Sequence[
         )
     base = _untrained(models[0]) if base is None else base
     parts = [
-        _delta_of(base, model, n, f"{i}") for i, (model, n) in enumerate(zip(models, counts, strict=True))
+        _delta_of(base, base.learner_.state(), model, n, f"{i}")
+        for i, (model, n) in enumerate(zip(models, counts, strict=True))
     ]
     merged, _ = unpack(pack(base))
     _add(merged, together(parts))
@@ -147,11 +148,15 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
 
 def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
     """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
-    before, _ = unpack(base, "the base")
-    model = copy.deepcopy(before)
-    model.learner_.hold()
+    model, _ = unpack(base, "the base")
+    learner = model.learner_
+    before, then = (
+        copy.deepcopy(model, {id(learner): learner}),
+        learner.state(),
+    )  # a learner may be large: its state is enough
+    learner.hold()
     n, news = learn(model)
-    arrays = _delta_of(before, model, n, task)
+    arrays = _delta_of(before, then, model, n, task)
     return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
 
@@ -402,22 +407,23 @@ def _untrained(model: Model) -> Model:
     return copy
 
 
-def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
-    """What a model has learnt since the base."""
+def _delta_of(base: Model, then: Arrays, model: Model, rows: int, task: str) -> Arrays:
+    """What a model has learnt since the base, whose learner had the state ``then``."""
     mine, other = model.learner_, base.learner_
     same = type(model) is type(base) and type(mine) is type(other)
     if not same or repr(mine.get_params()) != repr(other.get_params()):
         raise MergeError(f"part {task}: a model of {mine!r} did not go on from a base of {other!r}")
-    if (mine.width, mine.outputs) != (other.width, other.outputs) or not _same_classes(base, model):
+    width, outputs = (int(n) for n in then["shape"][:2])
+    if (mine.width, mine.outputs) != (width, outputs) or not _same_classes(base, model):
         raise MergeError(
-            f"part {task}: it has {mine.width} features and {_classes(model)}, its base {other.width} and {_classes(base)}: "
+            f"part {task}: it has {mine.width} features and {_classes(model)}, its base {width} and {_classes(base)}: "
             "let the base know all of them (give `classes` to its first `partial_fit`)"
         )
-    arrays = mine.delta_since(other.state(), rows, task)
+    arrays = mine.delta_since(then, rows, task)
     if "scaler_" in model.__dict__:
-        then = base.scaler_.arrays
-        now = model.scaler_.about(then["first"]).arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
+        scales = base.scaler_.arrays
+        now = model.scaler_.about(scales["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - scales[name] for name in now if name not in _KEPT}
     if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
         arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
     elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):

@@ -187,7 +187,7 @@ def contents(data: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[Record, Arrays
 
 
 def checksum(data: bytes) -> str:
-    """The checksum that ``container`` put into bytes, of all other contents; only ``contents`` and ``unpack`` compare it with them.
+    """The checksum that ``container`` put into bytes, of all else in them; only ``contents`` and ``unpack`` compare it.
 
     >>> checksum(container({"kind": "a test"}, {})) == checksum(container({"kind": "another"}, {}))
     False
