@@ -24,6 +24,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
+from kernelstream import dask as dask_module  # noqa: E402
 from kernelstream.dask import (  # noqa: E402
     EpochSource,
     Progress,
@@ -256,6 +257,28 @@ def test_a_worker_that_is_stopped_is_replaced(client, tmp_path):
         assert pack(fit(model, *table, client=two, progress=told.append, **SMALL)) == right
         thread.join()
     assert told[-1].rows == 3000  # each row once
+
+
+def test_a_part_meant_for_a_worker_that_is_gone_waits_for_another(tmp_path, monkeypatch):
+    """Dask forgets such a task if it comes while there is no worker at all."""
+    options = {"processes": False, "n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as alone:
+        monkeypatch.setattr(alone, "scheduler_info", lambda **_: {"workers": {"tcp://127.0.0.1:9": {}}})
+        timer = threading.Timer(0.5, cluster.scale, [1])
+        timer.start()
+        outcome, workers = learn_file(as_csv(tmp_path / "table.csv", 600), alone, count=1)
+        timer.join()
+    assert (outcome.result.rounds, workers.refused) == (600, [])
+
+
+def test_values_go_to_other_processes_by_files(tmp_path):
+    kept = dask_module._put((X, LABELS), str(tmp_path))
+    rows, labels = dask_module._taken(kept)
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(labels, LABELS)
+    assert dask_module._taken(dask_module._put("itself", None)) == "itself"
+    with pytest.raises(OSError, match=r"cannot hand rows to the workers.*TMPDIR"):
+        dask_module._put(X, str(tmp_path / "gone"))
 
 
 def test_no_worker_is_an_error():

@@ -143,7 +143,7 @@ def fit(
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
-        sent = _submit(client, bytes, base)
+        sent = _submit(client, _itself, base)
         for task in tasks:
             part = at_work[task]
             chunk = table.chunk(part.chunk)
@@ -320,7 +320,7 @@ class Workers:
         def learn(base: bytes, tasks: list[str]) -> list[bytes]:
             living = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
             with self._epoch_folder() as folder:
-                sent = _submit(self._client, bytes, base) if folder is None else _put(base, folder)
+                sent = _submit(self._client, _itself, _put(base, folder))
                 futures = []
                 for number, task in enumerate(tasks):
                     # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
@@ -433,7 +433,11 @@ def _split(n: int, left_out: NDArray[np.intp], parts: int) -> list[Any]:
 
 
 def _submit(client: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A future of a task. A base that is in no file is one, too: so Dask makes it again if the workers that have it die."""
+    """A future of a task.
+
+    A base is sent as one, too: so Dask makes it again if the workers that have it die. And a part, which waits for it, is given
+    to a worker when there is one: Dask finds none for a task that was meant for a dead worker when there was no other.
+    """
     dask: Any = importlib.import_module("dask")
     with dask.config.set(
         {"distributed.admin.large-graph-warning-threshold": "1 TB"}
@@ -507,6 +511,10 @@ def _put(value: Any, folder: str | None) -> Any:
             folder,
         ) from None
     return _File(path)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _taken(value: Any) -> Any:

@@ -399,14 +399,15 @@ class NewtonMixture(CoreLearner):
         """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
         base, before = self._core, self._core.lasting_age
         with one_thread():
-            self.restore(without_records(added(with_records(self._flushed(self.state())), delta)))
+            state = without_records(added(with_records(self._flushed(self.state())), delta))
+            self.restore(state)
         self._core.take_rings(base)
         self._core.see_last()
         if self._core.local:
             self._core.absorb(*newest_last(delta, "local"))
         if self._core.trees:
             self._core.teach_trees(*newest_last(delta, "trees"))
-        if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
+        if self._core.lasting_age >= int(state["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
             self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])
