@@ -281,13 +281,15 @@ class Workers:
         predicted: list[tuple[Any, NDArray[Any]]] = []
         if len(here):
             predicted.append((here, result.step(model, X[here], y[here])))
+
+        def count(made: list[Forecasts]) -> None:
+            for part, forecasts in zip(parts, made, strict=True):
+                result.count(y[part], forecasts)
+                predicted.append((part, forecasts.predicted))
+
         with contextlib.nullcontext() if self._source is None else self._source.read_ahead():
-            made = self._learn(
-                model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
-            )
-        for part, forecasts in zip(parts, made, strict=True):
-            result.count(y[part], forecasts)
-            predicted.append((part, forecasts.predicted))
+            rows = [(X[part], y[part]) for part in parts]
+            self._learn(model, rows, result.rounds, result.evaluation is not None, count)
         result.nbytes = int(model.nbytes_)
         whole = np.empty(len(y), np.result_type(*(some for _, some in predicted)))
         for part, some in predicted:
@@ -311,9 +313,14 @@ class Workers:
         return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
 
     def _learn(
-        self, model: Model, parts: Sequence[tuple[Any, Any]], before: int, metrics: bool
-    ) -> list[Forecasts]:
-        """Adds to the model what the parts have learnt; what each predicted before."""
+        self,
+        model: Model,
+        parts: Sequence[tuple[Any, Any]],
+        before: int,
+        metrics: bool,
+        count: Callable[[list[Forecasts]], None],
+    ) -> None:
+        """Adds to the model what the parts have learnt, and lets what each predicted before be counted meanwhile."""
         rows = {f"part {i} of the rows after {before}": part for i, part in enumerate(parts)}
         done: dict[str, tuple[bytes, Forecasts]] = {}
 
@@ -335,10 +342,15 @@ class Workers:
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
 
-        size, refused = merging.learn_epoch(model, list(rows), learn, retries=self.retries)
+        size, refused = merging.learn_epoch(
+            model,
+            list(rows),
+            learn,
+            retries=self.retries,
+            meanwhile=lambda: count([done[task][1] for task in rows]),
+        )
         self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + size
         self.refused += refused
-        return [done[task][1] for task in rows]
 
 
 class EpochSource:

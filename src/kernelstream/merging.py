@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,15 +282,27 @@ def learn_epoch(
     learn: Callable[[bytes, list[str]], Iterable[bytes]],
     *,
     retries: int = 3,
+    meanwhile: Callable[[], object] | None = None,
 ) -> tuple[int, list[str]]:
     """One epoch as ``in_epochs`` does it, but added to this model, in place: a large one is packed once, and never unpacked.
+
+    Args:
+        model: the base, and then the sum.
+        tasks: the names of its tasks.
+        learn: see ``in_epochs``.
+        retries: see ``in_epochs``.
+        meanwhile: called in a thread of its own while the deltas, which are all there and good, are added.
 
     Returns:
         The bytes of the deltas, and what was wrong with those that were done again.
     """
     good, refused, size = _deltas_of(pack(model), tasks, learn, retries)
-    record, arrays = _together(good)
-    _add(model, arrays, record["news"])
+    with ThreadPoolExecutor(1) as other:
+        beside = None if meanwhile is None else other.submit(meanwhile)
+        record, arrays = _together(good)
+        _add(model, arrays, record["news"])
+        if beside is not None:
+            beside.result()
     return size, refused
 
 

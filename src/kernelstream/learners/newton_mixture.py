@@ -40,6 +40,7 @@ when both memories are rebuilt at once. Before the first rebuild every feature i
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -360,8 +361,13 @@ class NewtonMixture(CoreLearner):
         """Rebuild no memory from now on."""
         self._core.held = True
 
+    def _light_state(self) -> State:
+        """The state, but the local memory and the trees, which are most of it, have no rows."""
+        arrays: State = self._core.state(rings=False)
+        return {"shape": self._shape()} | arrays | self._log.state()
+
     def _flushed(self, state: State) -> State:
-        """The state with no round pending; the local memory and the trees, which are most of it, are left out, as if empty."""
+        """The state with no round pending; the local memory and the trees are left out, as if empty."""
         empty = {name: state[name][:0] for name in ROWS_OF_RINGS if name in state}
         empty |= {name: np.zeros_like(state[name]) for name in COUNTS_OF_RINGS if name in state}
         copy: Self = clone(self).restore(state | empty)
@@ -399,14 +405,17 @@ class NewtonMixture(CoreLearner):
         """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
         base, before = self._core, self._core.lasting_age
         with one_thread():
-            state = without_records(added(with_records(self._flushed(self.state())), delta))
+            state = without_records(added(with_records(self._flushed(self._light_state())), delta))
             self.restore(state)
-        self._core.take_rings(base)
-        self._core.see_last()
-        if self._core.local:
-            self._core.absorb(*newest_last(delta, "local"))
-        if self._core.trees:
-            self._core.teach_trees(*newest_last(delta, "trees"))
+        with ThreadPoolExecutor(1) as other:  # trees and the local memory do not need each other
+            taught = other.submit(base.teach_trees, *newest_last(delta, "trees")) if base.trees else None
+            self._core.see_last()
+            if base.local:
+                self._core.swap_local(base)
+                self._core.absorb(*newest_last(delta, "local"))
+            if taught is not None:
+                taught.result()
+                self._core.swap_trees(base)
         if self._core.lasting_age >= int(state["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
