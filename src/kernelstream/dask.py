@@ -60,7 +60,7 @@ AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
 MOST_NUMBERS = 2**25
 #: What a source says of itself that changes as it is read.
-TOLD = (*("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept"),)
+TOLD = ("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept")
 
 
 class _Part(NamedTuple):
