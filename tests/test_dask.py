@@ -17,13 +17,14 @@ from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError
 from kernelstream.learners import KRLS, NewtonMixture
 from kernelstream.persistence import pack
 from kernelstream.runner import Run
-from kernelstream.stream import Chunk, read
+from kernelstream.stream import Chunk, Source, read
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
+from kernelstream import dask as dask_module  # noqa: E402
 from kernelstream.dask import (  # noqa: E402
     EpochSource,
     Progress,
@@ -258,6 +259,28 @@ def test_a_worker_that_is_stopped_is_replaced(client, tmp_path):
     assert told[-1].rows == 3000  # each row once
 
 
+def test_a_part_meant_for_a_worker_that_is_gone_waits_for_another(tmp_path, monkeypatch):
+    """Dask forgets such a task if it comes while there is no worker at all."""
+    options = {"processes": False, "n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as alone:
+        monkeypatch.setattr(alone, "scheduler_info", lambda **_: {"workers": {"tcp://127.0.0.1:9": {}}})
+        timer = threading.Timer(0.5, cluster.scale, [1])
+        timer.start()
+        outcome, workers = learn_file(as_csv(tmp_path / "table.csv", 600), alone, count=1)
+        timer.join()
+    assert (outcome.result.rounds, workers.refused) == (600, [])
+
+
+def test_values_go_to_other_processes_by_files(tmp_path):
+    kept = dask_module._put((X, LABELS), str(tmp_path))
+    rows, labels = dask_module._taken(kept)
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(labels, LABELS)
+    assert dask_module._taken(dask_module._put("itself", None)) == "itself"
+    with pytest.raises(OSError, match=r"cannot hand rows to the workers.*TMPDIR"):
+        dask_module._put(X, str(tmp_path / "gone"))
+
+
 def test_no_worker_is_an_error():
     nobody = distributed.LocalCluster(processes=False, n_workers=0, dashboard_address=":0")
     with (
@@ -442,6 +465,133 @@ def test_a_file_in_parts_continues_from_its_checkpoint(client, tmp_path):
     assert 0 < again.rows_before < 3000
     assert pack(again.model) == pack(whole.model)
     assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "whole.txt").read_bytes()
+
+
+def as_text(path, form, rows=2000, bad=None):
+    """Rows of numbers, whose features grow in number up to the last row; with ``bad``, that line is no row."""
+    rng = np.random.default_rng(5)
+    lines = []
+    for i, x in enumerate(rng.normal(size=rows).round(3).tolist()):
+        colour, label = int(rng.integers(1 + i // 200)), int(rng.integers(2))
+        lines.append(
+            {
+                "csv": f"{x},c{colour},{label}",
+                "jsonl": f'{{"a": {x}, "colour{colour}": 1, "label": {label}}}',
+                "libsvm": f"{label} 1:{x} {colour + 2}:1",
+            }[form]
+        )
+    if bad is not None:
+        lines.insert(bad, "{oops")
+    path.write_text("\n".join([*["a,colour,label"] * (form == "csv"), *lines, ""]))
+    return path
+
+
+def told(source):
+    """All that a source says of itself."""
+    return {
+        "position": source.position,
+        "rows": source.rows,
+        "bad": (source.bad_rows, source.first_bad_row),
+        "fraction": source.fraction,
+        "quantities": None if source.quantities is None else source.quantities.tolist(),
+        "encoding": source.encoding,
+    }
+
+
+def epochs_of(source, ahead):
+    """The rows of each epoch, and what the source says after them; while they are used it is read ahead."""
+    found = []
+    try:
+        for X, y in source:
+            with source.read_ahead() if ahead else contextlib.nullcontext():
+                if ahead:
+                    wait_until(lambda: source._failed is not None or source._source.rows >= source.rows + 300)
+                found.append((X if isinstance(X, np.ndarray) else X.toarray(), y, told(source)))
+            found.append((None, told(source)))
+    except Exception as error:
+        found.append((str(error), told(source)))
+    found.append(told(source))
+    return found
+
+
+def wait_until(there, seconds=60):
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("bad", [None, 1234], ids=["all good", "a bad row"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "libsvm"])
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+def test_a_source_read_ahead_says_what_it_says_otherwise(tmp_path, form, bad, policy):
+    path = as_text(tmp_path / f"table.{form}", form, bad=bad)
+
+    def read_it(ahead):
+        options = {"format": form, "on_bad_row": policy, "chunk_size": 70}
+        options |= {} if form == "libsvm" else {"target": "label"}
+        with read(path, **options) as source:
+            assert source.may_read_ahead
+            return epochs_of(EpochSource(source, lambda rows: 300), ahead)
+
+    def plain(found):
+        return [[part.tolist() if isinstance(part, np.ndarray) else part for part in one] for one in found]
+
+    ahead, otherwise = read_it(True), read_it(False)
+    assert plain(ahead[:-1]) == plain(otherwise[:-1])
+    assert ahead[-1] == otherwise[-1]
+    assert any(isinstance(one[0], str) and "line" in one[0] for one in ahead[:-1]) == (
+        bad is not None and policy == "stop"
+    )
+
+
+def test_what_is_not_read_ahead(tmp_path):
+    path = as_text(tmp_path / "table.csv", "csv", bad=500)
+    aside = f"quarantine={tmp_path / 'aside.txt'}"
+    with open(path, "rb") as file:
+        assert not read(file, format="csv", target="label").may_read_ahead  # it may be a pipe
+    with read(path, target="label", chunk_size=100, on_bad_row=aside) as source:
+        epochs = EpochSource(source, lambda rows: 200)
+        next(epochs)
+        with epochs.read_ahead():
+            time.sleep(0.02)
+        assert (source.rows, source.bad_rows) == (200, 0)
+    assert read("friedman", rows=10).may_read_ahead
+
+
+def test_reading_ahead_stops_after_the_chunk_at_hand():
+    """An error of the learner, or Ctrl-C, does not wait for an epoch to be read, and loses none of its rows."""
+    go = threading.Event()
+
+    class Slow:
+        rows, may_read_ahead = 0, True
+        position = bad_rows = first_bad_row = fraction = quantities = encoding = kept = None
+
+        def __next__(self):
+            if self.rows >= 20:
+                go.wait(60)
+            self.rows += 10
+            return Chunk(np.full((10, 1), float(self.rows)), np.ones(10))
+
+    source = EpochSource(Slow(), lambda rows: 20 if rows < 20 else 10**6)
+    next(source)
+    with contextlib.suppress(KeyboardInterrupt), source.read_ahead():
+        threading.Timer(0.05, go.set).start()
+        raise KeyboardInterrupt
+    assert (source.rows, source._source.rows) == (20, 30)
+    source._size = lambda rows: 30
+    assert next(source).X[:, 0].tolist() == [30.0] * 10 + [40.0] * 10 + [50.0] * 10
+    assert source.rows == 50
+
+
+def test_a_file_in_parts_is_the_same_without_reading_ahead(client, tmp_path, monkeypatch):
+    path = as_csv(tmp_path / "table.csv", 3000)
+    ahead, _ = learn_file(path, client)
+    monkeypatch.setattr(Source, "may_read_ahead", False)
+    otherwise, _ = learn_file(path, client)
+    assert pack(ahead.model) == pack(otherwise.model)
+    assert ahead.position == otherwise.position
+    assert (ahead.bad_rows, ahead.result.mistakes) == (otherwise.bad_rows, otherwise.result.mistakes)
 
 
 def test_a_source_that_fails_gives_its_rows_first():

@@ -254,8 +254,13 @@ def test_an_epoch_in_place_is_one_by_bytes(learner):
     sizes = [learn_epoch(model, tasks, learn)[0] for tasks in ("012", "345")]
     assert pack(model) == by_bytes
     assert min(sizes) > 0
-    once = learn_epoch(model, "0", lambda base, tasks: [b"damaged", *learn(base, tasks)])
-    assert len(once[1]) == 1
+    called = []
+    once = learn_epoch(
+        model, "0", lambda base, tasks: [b"damaged", *learn(base, tasks)], meanwhile=lambda: called.append(1)
+    )
+    assert (len(once[1]), called) == (1, [1])
+    with pytest.raises(ZeroDivisionError):
+        learn_epoch(model, "0", learn, meanwhile=lambda: 1 / 0)
 
 
 def test_epochs_do_refused_tasks_again_and_give_up_with_a_name():

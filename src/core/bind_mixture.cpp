@@ -52,21 +52,21 @@ static void add_rows(nb::dict& state, const char* name, const std::vector<N, A>&
   state[name] = nb::cast(copy);
 }
 
-static void add_local(nb::dict& state, const Local& local) {
-  size_t n = size_t(local.count);
+static void add_local(nb::dict& state, const Local& local, bool filled) {
+  size_t n = filled ? size_t(local.count) : 0;
   add_rows(state, "local_rows", local.rows, n, size_t(local.width), size_t(local.stride));
   add_rows(state, "local_targets", local.targets, n, 1, 1);
   add_rows(state, "local_weights", local.weights, n, 1, 1);
   float* residuals;
   Made<float> copy = make<float>({n, size_t(local.outputs)}, &residuals);
-  std::copy_n(local.residuals.data(), local.residuals.size(), residuals);
+  std::copy_n(local.residuals.data(), n * size_t(local.outputs), residuals);
   state["local_residuals"] = nb::cast(copy);
   add_rows(state, "local_cells", local.cells, n, 1, 1);
-  add_rows(state, "local_landmark_of", local.landmark_of, local.landmark_of.size(), 1, 1);
+  add_rows(state, "local_landmark_of", local.landmark_of, filled ? local.landmark_of.size() : 0, 1, 1);
 }
 
-static void add_trees(nb::dict& state, const Trees& trees) {
-  size_t n = size_t(trees.count()), width = size_t(trees.width), all = size_t(trees.trees());
+static void add_trees(nb::dict& state, const Trees& trees, bool filled) {
+  size_t n = filled ? size_t(trees.count()) : 0, width = size_t(trees.width), all = filled ? size_t(trees.trees()) : 0;
   float* edges;
   Made<float> copy = make<float>({width, size_t(Trees::kEdges)}, &edges);
   std::fill_n(edges, width * size_t(Trees::kEdges), Trees::kNoEdge);
@@ -85,16 +85,30 @@ static void add_trees(nb::dict& state, const Trees& trees) {
   state["trees_scores"] = nb::cast(of_rows);
   int32_t* splits;
   Made<int32_t> four = make<int32_t>({all * size_t(Trees::kSplits), 4}, &splits);
-  for (const Trees::Split& split : trees.splits)
+  for (size_t t = 0; t < all * size_t(Trees::kSplits); ++t) {
+    const Trees::Split& split = trees.splits[t];
     for (int32_t number : {split.feature, split.cut, split.child[0], split.child[1]}) *splits++ = number;
+  }
   state["trees_splits"] = nb::cast(four);
   double* values;
   Made<double> of_leaves = make<double>({all, size_t(Trees::kLeaves)}, &values);
-  std::copy(trees.values.begin(), trees.values.end(), values);
+  std::copy_n(trees.values.begin(), all * size_t(Trees::kLeaves), values);
   state["trees_values"] = nb::cast(of_leaves);
 }
 
-template <class T> static nb::dict state(BoundMixture<T>& b) {
+// Two models that keep rows of the same kind swap a part.
+template <class T, class P> static void swap_parts(BoundMixture<T>& a, BoundMixture<T>& b, P Mixture<T>::* part) {
+  require(&a != &b, "a model cannot swap with itself");
+  auto first = std::min(&a, &b)->locked(), second = std::max(&a, &b)->locked();  // in one order: two threads never wait for each other
+  Mixture<T>&x = a.model, &y = b.model;
+  require(x.set.width == y.set.width && x.set.outputs == y.set.outputs && x.local.capacity == y.local.capacity &&
+              x.trees.capacity == y.trees.capacity,
+          "not a model of such rows");
+  std::swap(x.*part, y.*part);
+}
+
+// Without rings, the local memory and the trees look as if empty, but for their counts.
+template <class T> static nb::dict state(BoundMixture<T>& b, bool rings) {
   auto guard = b.locked();
   Layout all = layout(b.model);
   nb::dict state;
@@ -106,8 +120,8 @@ template <class T> static nb::dict state(BoundMixture<T>& b) {
   }
   for (const auto& number : all.numbers) add_number(state, number);
   for (const auto& count : all.counts) add_number(state, count);
-  if (b.model.local.capacity) add_local(state, b.model.local);
-  if (b.model.trees.capacity) add_trees(state, b.model.trees);
+  if (b.model.local.capacity) add_local(state, b.model.local, rings);
+  if (b.model.trees.capacity) add_trees(state, b.model.trees, rings);
   State rows;
   for (const StoredRows& stored : stored_rows(b.model)) {
     auto shown = [&](int64_t j, std::vector<double>&) { return stored.row(j); };
@@ -204,8 +218,8 @@ static std::function<void()> local_of(nb::dict& given, Mixture<T>& x, const std:
 }
 
 // Rows that the trees may keep.
-static void check_tree_rows(const Trees& trees, const std::vector<int32_t>& last, Matrix<int16_t> rows, Vector<float> targets,
-                            Vector<float> weights) {
+static void check_tree_rows(const Trees& trees, const std::vector<int32_t>& last, const Matrix<int16_t>& rows, const Vector<float>& targets,
+                            const Vector<float>& weights) {
   size_t n = rows.shape(0), outputs = size_t(trees.outputs);
   require(trees.capacity && rows.shape(1) == size_t(trees.width) && targets.shape(0) == n && weights.shape(0) == n,
           "the state's trees have the wrong shape");
@@ -440,24 +454,26 @@ template <class T> static void bind_as(nb::module_& m) {
       .def(
           "teach_trees",
           [](B& b, Matrix<int16_t> rows, Vector<float> targets, Vector<float> weights) {
-            auto guard = b.locked();
-            Trees& trees = b.model.trees;
-            check_tree_rows(trees, trees.last_bins(), rows, targets, weights);
-            std::vector<Trees::Bin> row(rows.shape(1));
-            for (size_t i = 0; i < rows.shape(0); ++i) {
-              std::copy_n(rows.data() + i * row.size(), row.size(), row.data());
-              trees.learn(row.data(), targets(i), weights(i));
-            }
+            b.alone([&] {
+              Trees& trees = b.model.trees;
+              check_tree_rows(trees, trees.last_bins(), rows, targets, weights);
+              std::vector<Trees::Bin> row(rows.shape(1));
+              for (size_t i = 0; i < rows.shape(0); ++i) {
+                std::copy_n(rows.data() + i * row.size(), row.size(), row.data());
+                trees.learn(row.data(), targets(i), weights(i));
+              }
+            });
           },
           "rows"_a, "targets"_a, "sample_weight"_a)
       .def(
           "absorb",
           [](B& b, Matrix<Local::Step> rows, Vector<float> targets, Vector<float> weights, Matrix<float> residuals) {
-            auto guard = b.locked();
-            Local& local = b.model.local;
-            check_local(local, rows, targets, weights, residuals);
-            for (size_t i = 0; i < rows.shape(0); ++i)
-              local.put(rows.data() + i * rows.shape(1), targets(i), weights(i), residuals.data() + i * residuals.shape(1));
+            b.alone([&] {
+              Local& local = b.model.local;
+              check_local(local, rows, targets, weights, residuals);
+              for (size_t i = 0; i < rows.shape(0); ++i)
+                local.put(rows.data() + i * rows.shape(1), targets(i), weights(i), residuals.data() + i * residuals.shape(1));
+            });
           },
           "rows"_a, "targets"_a, "sample_weight"_a, "residuals"_a)
       .def(
@@ -518,6 +534,10 @@ template <class T> static void bind_as(nb::module_& m) {
           },
           "other"_a)
       .def(
+          "swap_local", [](B& b, B& other) { swap_parts(b, other, &Mixture<T>::local); }, "other"_a)
+      .def(
+          "swap_trees", [](B& b, B& other) { swap_parts(b, other, &Mixture<T>::trees); }, "other"_a)
+      .def(
           "mixed",
           [](B& b, Vector<int64_t> sources, Vector<double> factors, Vector<double> kept_targets, Vector<float> local_targets,
              int64_t local) {
@@ -569,7 +589,7 @@ template <class T> static void bind_as(nb::module_& m) {
            })
       .def("kept", &kept<T>, "n"_a)
       .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
-      .def("state", &state<T>)
+      .def("state", &state<T>, "rings"_a = true)
       .def("restore", &restore<T>, "state"_a)
       .def_prop_ro("kept_targets",
                    [](B& b) {

@@ -131,16 +131,16 @@ class Local {
     zero_.assign(zero, zero + width);
     landmarks_.assign(size_t(points.n * stride), 0);
     for (int64_t j = 0; j < points.n; ++j) steps(points, j, landmarks_.data() + j * stride);
-    first_cell_.assign(size_t(points.n), -1);
+    cells_of_.assign(size_t(points.n), {});
   }
 
   // Forgets all rows, and gives back their memory.
   void clear() {
     count = next = allocated_ = n_ = 0;
-    for (auto* a : {&cells, &landmark_of, &members_, &size_, &next_cell_, &free_, &sums_}) *a = {};
+    for (auto* a : {&cells, &landmark_of, &members_, &size_, &free_, &sums_}) *a = {};
     for (auto* a : {&targets, &weights, &residuals}) *a = {};
     rows = means_ = {};
-    std::fill(first_cell_.begin(), first_cell_.end(), -1);
+    cells_of_.assign(cells_of_.size(), {});
     near.clear();
     around.clear();
     latest.clear();
@@ -292,7 +292,7 @@ class Local {
     relevance = old.relevance;
     landmarks_ = old.landmarks_;
     zero_ = old.zero_;
-    first_cell_.assign(old.first_cell_.size(), -1);
+    cells_of_.assign(old.cells_of_.size(), {});
     for (int64_t i = 0; i < old.count; ++i) {
       size_t slot = size_t((old.next - old.count + i) % capacity);
       const Step* row = old.rows.data() + slot * size_t(stride);
@@ -321,7 +321,7 @@ class Local {
       residuals.reserve(size_t(allocated_ * outputs));
       for (auto* a : {&targets, &weights}) a->reserve(size_t(allocated_));
       cells.reserve(size_t(allocated_));
-      for (auto* a : {&landmark_of, &size_, &next_cell_}) a->reserve(most_cells());
+      for (auto* a : {&landmark_of, &size_}) a->reserve(most_cells());
       members_.reserve(most_cells() * size_t(kSplit + 1));
       sums_.reserve(most_cells() * size_t(stride));
       means_.reserve(most_cells() * size_t(stride));
@@ -349,7 +349,7 @@ class Local {
     size_t n = landmark_of.size();
     members_.assign(n * size_t(kSplit + 1), -1);
     size_.assign(n, 0);
-    next_cell_.assign(n, -1);
+    cells_of_.assign(cells_of_.size(), {});
     sums_.assign(n * size_t(stride), 0);
     means_.assign(n * size_t(stride), 0);
     free_.clear();
@@ -359,7 +359,14 @@ class Local {
       else
         free_.push_back(int32_t(c));
     std::make_heap(free_.begin(), free_.end(), std::greater<int32_t>());
-    for (int64_t s = 0; s < count; ++s) enter(cells[size_t(s)], int32_t(s));
+    for (int64_t s = 0; s < count; ++s) {
+      int32_t c = cells[size_t(s)];
+      if (c < 0) continue;
+      members_[size_t(c * (kSplit + 1) + size_[size_t(c)]++)] = int32_t(s);
+      int32_t* sum = sums_.data() + c * stride;
+      for (int64_t d = 0; d < stride; ++d) sum[d] += rows[size_t(s * stride + d)];
+    }
+    for (size_t c = 0; c < n; ++c) settle_mean(int32_t(c));
   }
 
   // Keeps what `from`, of fewer features or other outputs, keeps, the landmarks being placed; targets_: by slot of `from`;
@@ -378,11 +385,10 @@ class Local {
       copy(landmark_of, from.landmark_of);
       copy(members_, from.members_);
       copy(size_, from.size_);
-      copy(next_cell_, from.next_cell_);
       copy(sums_, from.sums_);
       copy(means_, from.means_);
       copy(free_, from.free_);
-      first_cell_ = from.first_cell_;
+      cells_of_ = from.cells_of_;
       return;
     }
     std::vector<float> mine(size_t(outputs), 0.0f);
@@ -399,7 +405,7 @@ class Local {
  private:
   double weight(const Near& row) const { return std::min(std::max(double(weights[size_t(row.which)]), kLightest), kHeaviest); }
   const Step* mean(int32_t cell) const { return means_.data() + cell * stride; }
-  size_t most_cells() const { return most_cells(allocated_, int64_t(first_cell_.size())); }
+  size_t most_cells() const { return most_cells(allocated_, int64_t(cells_of_.size())); }
   static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
 
   // Scaled rows are moved so that 0 stays 0; here they are moved back, so that the rounding does not depend on the origin.
@@ -457,14 +463,15 @@ class Local {
   void rank_nearest() {
     rank_landmarks([&](const auto& squares) {
       const auto& all = squares.of_landmarks;
-      auto nearest = std::min_element(all.begin(), all.end());
       order_.clear();
-      if (nearest != all.end()) order_.push_back({*nearest, int32_t(nearest - all.begin())});
+      if (all.empty()) return;
+      auto square = least_of(all, all.size());
+      order_.push_back({square, int32_t(std::find(all.begin(), all.end(), square) - all.begin())});
     });
   }
   template <class F> void rank_landmarks(F ranked) {
     with_squares([&](auto& squares) {
-      size_t n = first_cell_.size();
+      size_t n = cells_of_.size();
       squares.of_landmarks.resize(n);
       measure([&](int64_t j) { return landmarks_.data() + j * stride; }, int64_t(n), squares.of_landmarks.data());
       ranked(squares);
@@ -559,21 +566,31 @@ class Local {
   }
 
   void add_cells(int32_t landmark) {
-    for (int32_t c = first_cell_[size_t(landmark)]; c >= 0; c = next_cell_[size_t(c)]) queue_.push_back(c);
+    const std::vector<int32_t>& all = cells_of_[size_t(landmark)];
+    queue_.insert(queue_.end(), all.begin(), all.end());
   }
   // The distances of the cells in the queue; the nearest of the first n, -1 if there is none.
   template <class S> int32_t measure_cells(std::vector<S>& squares, size_t n) {
     squares.resize(queue_.size());
     measure([&](int64_t i) { return mean(queue_[size_t(i)]); }, int64_t(queue_.size()), squares.data(), true);
-    Near best{std::numeric_limits<int64_t>::max(), -1};
-    for (size_t i = 0; i < n; ++i) best = std::min(best, Near{squares[i], queue_[i]});
-    return best.which;
+    if (!n) return -1;
+    int32_t best = std::numeric_limits<int32_t>::max();
+    S square = least_of(squares, n);
+    for (size_t i = 0; i < n; ++i)
+      if (squares[i] == square) best = std::min(best, queue_[i]);
+    return best;
+  }
+  // The least of the first n > 0 numbers, without a branch that depends on them.
+  template <class S> static S least_of(const std::vector<S>& numbers, size_t n) {
+    S least = numbers[0];
+    for (size_t i = 1; i < n; ++i) least = std::min(least, numbers[i]);
+    return least;
   }
 
   template <class S> void find(Squares<S>& squares) {
     queue_.clear();
     int64_t reached = 0;
-    size_t first = 0, n = first_cell_.size();  // first: cells under the nearest landmark
+    size_t first = 0, n = cells_of_.size();  // first: cells under the nearest landmark
     if (count <= kLeastProbed && n) {  // all rows: in what order does not matter
       add_cells(order_[0].which);
       first = queue_.size();
@@ -627,7 +644,6 @@ class Local {
       landmark_of.push_back(0);
       members_.resize(members_.size() + size_t(kSplit + 1));
       size_.push_back(0);
-      next_cell_.push_back(-1);
       sums_.resize(sums_.size() + size_t(stride));
       means_.resize(means_.size() + size_t(stride));
     }
@@ -637,8 +653,7 @@ class Local {
   }
   void hang(int32_t c, int32_t landmark) {
     landmark_of[size_t(c)] = landmark;
-    next_cell_[size_t(c)] = first_cell_[size_t(landmark)];
-    first_cell_[size_t(landmark)] = c;
+    cells_of_[size_t(landmark)].push_back(c);
   }
 
   void enter(int32_t c, int32_t slot) {
@@ -655,9 +670,9 @@ class Local {
     int32_t *member = members_.data() + c * (kSplit + 1), left = size_[size_t(c)];
     *std::find(member, member + left, slot) = member[left];
     if (left) return;
-    int32_t* at = &first_cell_[size_t(landmark_of[size_t(c)])];
-    while (*at != c) at = &next_cell_[size_t(*at)];
-    *at = next_cell_[size_t(c)];
+    std::vector<int32_t>& all = cells_of_[size_t(landmark_of[size_t(c)])];
+    *std::find(all.begin(), all.end(), c) = all.back();
+    all.pop_back();
     landmark_of[size_t(c)] = -1;
     free_.push_back(c);
     std::push_heap(free_.begin(), free_.end(), std::greater<int32_t>());
@@ -667,13 +682,15 @@ class Local {
   void move(int32_t c, int32_t slot, int sign) {
     size_[size_t(c)] += sign;
     int32_t* sum = sums_.data() + c * stride;
-    Step* mean = means_.data() + c * stride;
     const Step* row = rows.data() + slot * stride;
+    for (int64_t d = 0; d < stride; ++d) sum[d] += sign * row[d];
+    settle_mean(c);
+  }
+  void settle_mean(int32_t c) {
+    const int32_t* sum = sums_.data() + c * stride;
+    Step* mean = means_.data() + c * stride;
     double share = size_[size_t(c)] ? 1.0 / size_[size_t(c)] : 0;
-    for (int64_t d = 0; d < stride; ++d) {
-      sum[d] += sign * row[d];
-      mean[d] = Step(std::floor(sum[d] * share + 0.5));
-    }
+    for (int64_t d = 0; d < stride; ++d) mean[d] = Step(std::floor(sum[d] * share + 0.5));
   }
 
   // Splits a cell that has no place left; the half that the query is nearer to, or -1 if there is no free cell.
@@ -777,10 +794,10 @@ class Local {
 
   std::vector<double> zero_;
   std::vector<int32_t> members_;  // of each cell: its rows, kSplit + 1 places
-  std::vector<int32_t> size_, next_cell_;  // of each cell: how many rows, the next cell under its landmark
+  std::vector<int32_t> size_;  // of each cell: how many rows
   std::vector<int32_t> sums_;  // of each cell
   Steps means_;
-  std::vector<int32_t> first_cell_;  // of each landmark
+  std::vector<std::vector<int32_t>> cells_of_;  // of each landmark, in any order
   std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
   Steps landmarks_, query_;
   std::vector<Near> order_, nearest_;  // landmarks, cells

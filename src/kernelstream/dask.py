@@ -12,10 +12,14 @@ Needs ``pip install "kernelstream[dask]"``.
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
+import itertools
 import logging
 import pickle
 import signal
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -55,6 +59,8 @@ QUIET = {
 AT_ONCE = 32
 #: Numbers that an epoch of a source has at most, but for its last chunk: 256 MB.
 MOST_NUMBERS = 2**25
+#: What a source says of itself that changes as it is read.
+TOLD = ("rows", "position", "bad_rows", "first_bad_row", "fraction", "quantities", "encoding", "kept")
 
 
 class _Part(NamedTuple):
@@ -137,7 +143,7 @@ def fit(
 
     def learn(base: bytes, tasks: list[str]) -> list[bytes]:
         """Learns these tasks; puts all of the epoch together again, so that sums are taken in the same order after a retry."""
-        sent = _submit(client, bytes, base)
+        sent = _submit(client, _itself, base)
         for task in tasks:
             part = at_work[task]
             chunk = table.chunk(part.chunk)
@@ -222,12 +228,17 @@ class Workers:
         self.refused: list[str] = []
         self._open = contextlib.ExitStack()
         self._client = client
+        self._folder: str | None = None
+        self._source: EpochSource | None = None
 
     def __enter__(self) -> Workers:
         if self._client is not None:
             return self
         dask: Any = importlib.import_module("dask")  # not typed in all places
         distributed: Any = importlib.import_module("distributed")
+        self._folder = self._open.enter_context(
+            tempfile.TemporaryDirectory(prefix="kernelstream-", ignore_cleanup_errors=True)
+        )
         with dask.config.set({**QUIET, "distributed.scheduler.worker-ttl": f"{SILENT}s"}):
             cluster = distributed.LocalCluster(
                 n_workers=self.count,
@@ -246,8 +257,9 @@ class Workers:
         self._open.close()
 
     def chunks(self, source: Source) -> EpochSource:
-        """The source in chunks of one epoch each."""
-        return EpochSource(source, self.epoch_rows)
+        """The source in chunks of one epoch each. A source of files is read ahead while ``step`` learns."""
+        self._source = EpochSource(source, self.epoch_rows)
+        return self._source
 
     def epoch_rows(self, rows: int) -> int:
         """How many rows an epoch has that begins after so many.
@@ -265,15 +277,19 @@ class Workers:
         here = self._learnt_here(model, result.rounds, y)
         if len(here) == len(y):
             return model, result.step(model, X, y)
-        rest = np.setdiff1d(np.arange(len(y)), here)
-        parts = [part for part in np.array_split(rest, self.count) if len(part)]
-        predicted = [] if not len(here) else [(here, result.step(model, X[here], y[here]))]
-        made = self._learn(
-            model, [(X[part], y[part]) for part in parts], result.rounds, result.evaluation is not None
-        )
-        for part, forecasts in zip(parts, made, strict=True):
-            result.count(y[part], forecasts)
-            predicted.append((part, forecasts.predicted))
+        parts = _split(len(y), here, self.count)
+        predicted: list[tuple[Any, NDArray[Any]]] = []
+        if len(here):
+            predicted.append((here, result.step(model, X[here], y[here])))
+
+        def count(made: list[Forecasts]) -> None:
+            for part, forecasts in zip(parts, made, strict=True):
+                result.count(y[part], forecasts)
+                predicted.append((part, forecasts.predicted))
+
+        with contextlib.nullcontext() if self._source is None else self._source.read_ahead():
+            rows = [(X[part], y[part]) for part in parts]
+            self._learn(model, rows, result.rounds, result.evaluation is not None, count)
         result.nbytes = int(model.nbytes_)
         whole = np.empty(len(y), np.result_type(*(some for _, some in predicted)))
         for part, some in predicted:
@@ -290,37 +306,57 @@ class Workers:
         new = set(labels).difference(model.classes_.tolist())
         return np.array(sorted(map(labels.index, new)), np.intp)
 
+    def _epoch_folder(self) -> contextlib.AbstractContextManager[str | None]:
+        """A folder for the files of an epoch, which processes of our own can read; None for those of a client."""
+        if self._folder is None:
+            return contextlib.nullcontext()
+        return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
+
     def _learn(
-        self, model: Model, parts: Sequence[tuple[Any, Any]], before: int, metrics: bool
-    ) -> list[Forecasts]:
-        """Adds to the model what the parts have learnt; what each predicted before."""
+        self,
+        model: Model,
+        parts: Sequence[tuple[Any, Any]],
+        before: int,
+        metrics: bool,
+        count: Callable[[list[Forecasts]], None],
+    ) -> None:
+        """Adds to the model what the parts have learnt, and lets what each predicted before be counted meanwhile."""
         rows = {f"part {i} of the rows after {before}": part for i, part in enumerate(parts)}
         done: dict[str, tuple[bytes, Forecasts]] = {}
 
         def learn(base: bytes, tasks: list[str]) -> list[bytes]:
-            submit = partial(
-                _submit, self._client, _step, _submit(self._client, bytes, base), retries=self.retries
-            )
             living = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
-            futures = []
-            for number, task in enumerate(tasks):
-                # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
-                place = (
-                    {"workers": [living[number % len(living)]], "allow_other_workers": True} if living else {}
-                )
-                futures.append(submit(*rows[task], task, metrics, **place))
-            made = _gathered(self._client, futures, self.patience)
+            with self._epoch_folder() as folder:
+                sent = _submit(self._client, _itself, _put(base, folder))
+                futures = []
+                for number, task in enumerate(tasks):
+                    # A worker of its own, if that lives: Dask would give all parts to the one that has the base.
+                    place = (
+                        {"workers": [living[number % len(living)]], "allow_other_workers": True}
+                        if living
+                        else {}
+                    )
+                    arguments = sent, _put(rows[task], folder), task, metrics, folder
+                    futures.append(_submit(self._client, _step, *arguments, retries=self.retries, **place))
+                made = [_taken(one) for one in _gathered(self._client, futures, self.patience)]
             done.update(zip(tasks, made, strict=False))
             return [data for data, _ in made]
 
-        size, refused = merging.learn_epoch(model, list(rows), learn, retries=self.retries)
+        size, refused = merging.learn_epoch(
+            model,
+            list(rows),
+            learn,
+            retries=self.retries,
+            meanwhile=lambda: count([done[task][1] for task in rows]),
+        )
         self.merges, self.delta_bytes = self.merges + 1, self.delta_bytes + size
         self.refused += refused
-        return [done[task][1] for task in rows]
 
 
 class EpochSource:
     """A source whose chunks are put together until they have so many rows, or ``MOST_NUMBERS``; else it is that source.
+
+    What it says of itself, as its position, is always that after the rows given, whatever has been read ahead.
 
     Args:
         source: the source.
@@ -329,39 +365,91 @@ class EpochSource:
 
     def __init__(self, source: Source, size: Callable[[int], int]) -> None:
         self._source, self._size = source, size
+        self._chunks: list[Chunk] = []  # of the next epoch
         self._failed: Exception | None = None
+        self._stopped = False
+        self._told: dict[str, Any] = {}  # what the source said before it was read ahead
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
+        told = self.__dict__.get("_told", {})
+        return told[name] if name in told else getattr(self._source, name)
 
     def __iter__(self) -> EpochSource:
         return self
 
     def __next__(self) -> Chunk:
-        chunks: list[Chunk] = []
-        before, numbers = self._source.rows, 0
+        self._stopped = False
+        self._read()
+        self._told = {}
+        chunks, self._chunks = self._chunks, []
+        if not chunks:
+            raise self._failed or StopIteration
+        return chunks[0]
+
+    @contextlib.contextmanager
+    def read_ahead(self) -> Iterator[None]:
+        """Meanwhile a thread reads the next rows, if the source allows it. At the end it stops after the chunk at hand."""
+        if self._told or not getattr(self._source, "may_read_ahead", False):
+            yield
+            return
+        self._told = {name: copy.deepcopy(getattr(self._source, name)) for name in TOLD}
+        self._stopped = False
+        thread = threading.Thread(target=self._read, name="kernelstream reads ahead", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopped = True
+            thread.join()
+
+    def _read(self) -> None:
+        """Chunks of the next epoch, until there are enough of them. What fails is raised after the rows before it."""
+        before = self._told.get("rows", self._source.rows - sum(chunk.X.shape[0] for chunk in self._chunks))
+        enough = before + self._size(before)
+        numbers = sum(chunk.X.size for chunk in self._chunks)
         while (
-            self._failed is None
-            and self._source.rows < before + self._size(before)
+            not self._stopped
+            and self._failed is None
+            and self._source.rows < enough
             and numbers < MOST_NUMBERS
         ):
             try:
-                chunks.append(next(self._source))
-                numbers += chunks[-1].X.size
-            except StopIteration as end:
-                self._failed = end
-            except Exception as error:  # raised after the rows before it
+                self._chunks.append(next(self._source))
+                numbers += self._chunks[-1].X.size
+            except Exception as error:  # StopIteration as well
                 self._failed = error
-        if not chunks:
-            raise self._failed or StopIteration
-        width = chunks[-1].X.shape[1]  # never narrower than before
-        rows = [fitted_width(chunk.X, width) for chunk in chunks]
-        X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
-        return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+        if not self._stopped and len(self._chunks) > 1:
+            self._chunks = [_joined(self._chunks)]
+
+
+def _joined(chunks: Sequence[Chunk]) -> Chunk:
+    """One chunk of several, which are never narrower than those before them."""
+    rows = [fitted_width(chunk.X, chunks[-1].X.shape[1]) for chunk in chunks]
+    X = np.vstack(rows) if isinstance(rows[0], np.ndarray) else vstack(rows, format="csr")
+    return Chunk(X, np.concatenate([chunk.y for chunk in chunks]))
+
+
+def _split(n: int, left_out: NDArray[np.intp], parts: int) -> list[Any]:
+    """Numbers of n rows without some, in so many parts, but no empty one: slices where that is possible, which copy nothing.
+
+    >>> _split(5, np.array([], int), 2)
+    [slice(0, 3, None), slice(3, 5, None)]
+    >>> _split(3, np.array([0]), 3)
+    [array([1]), array([2])]
+    """
+    if len(left_out):
+        rest = np.delete(np.arange(n), left_out)
+        return [part for part in np.array_split(rest, parts) if len(part)]
+    ends = [0, *itertools.accumulate(n // parts + (k < n % parts) for k in range(parts))]
+    return [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
 def _submit(client: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A future of a task. A base is sent as one, too: so Dask makes it again if the workers that have it die."""
+    """A future of a task.
+
+    A base is sent as one, too: so Dask makes it again if the workers that have it die. And a part, which waits for it, is given
+    to a worker when there is one: Dask finds none for a task that was meant for a dead worker when there was no other.
+    """
     dask: Any = importlib.import_module("dask")
     with dask.config.set(
         {"distributed.admin.large-graph-warning-threshold": "1 TB"}
@@ -411,15 +499,54 @@ def _start_missing(cluster: Any) -> None:
         cluster.scale(len(plan))
 
 
-def _step(base: bytes, X: Any, y: Any, task: str, metrics: bool) -> tuple[bytes, Forecasts]:
-    """The delta of a part, and what was predicted before each row was learnt."""
+class _File(NamedTuple):
+    """A file that holds a value, for processes of this machine."""
+
+    path: str
+
+
+def _put(value: Any, folder: str | None) -> Any:
+    """The value itself or, with a folder, a new file there that holds it.
+
+    Dask would copy a base and the rows several times, and all of that in the process that reads and merges.
+    """
+    if folder is None:
+        return value
+    try:
+        number, path = tempfile.mkstemp(dir=folder)
+        with open(number, "wb") as file:
+            pickle.dump(value, file, protocol=5)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot hand rows to the workers: {error.strerror} (TMPDIR names another folder)",
+            folder,
+        ) from None
+    return _File(path)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _taken(value: Any) -> Any:
+    """What ``_put`` was given."""
+    if not isinstance(value, _File):
+        return value
+    with open(value.path, "rb") as file:
+        return pickle.load(file)
+
+
+def _step(base: Any, rows: Any, task: str, metrics: bool, folder: str | None) -> Any:
+    """The delta of a part, and what was predicted before each row was learnt; with a folder, in a file there."""
+    X, y = _taken(rows)
     made: list[Forecasts] = []
 
     def learn(model: Model) -> tuple[int, list[Any]]:
         made.append(forecast_then_learn(model, X, y, metrics=metrics))
         return len(y), []
 
-    return merging.delta_of(base, learn, task=task), made[0]
+    return _put((merging.delta_of(_taken(base), learn, task=task), made[0]), folder)
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:

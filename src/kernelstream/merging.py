@@ -15,9 +15,9 @@ another base are refused and their tasks done again, and the sum is the base of 
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from kernelstream.errors import MergeError, ModelFileError
 from kernelstream.estimators import KernelClassifier, KernelRegressor, started_copy
 from kernelstream.labels import add_class, with_label
 from kernelstream.learners.delta import record_keys, together
-from kernelstream.persistence import Model, container, contents, pack, unpack
+from kernelstream.persistence import Model, checksum, container, contents, pack, unpack
 from kernelstream.scaling import Scaler
 from kernelstream.tabular import is_features
 
@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 Arrays = dict[str, NDArray[Any]]
+Opened = tuple[dict[str, Any], Arrays]  # a delta: its header and its arrays, checked
 
 _SCALER, _COUNTS, _CALIBRATION = "sum/scaler.", "sum/class_counts", "calibration."
 _KEPT = ("first", "quantities")  # of a scaler, what is not summed
@@ -113,7 +114,8 @@ def merge(models: Sequence[Model], base: Model | None = None, *, rows: Sequence[
         )
     base = _untrained(models[0]) if base is None else base
     parts = [
-        _delta_of(base, model, n, f"{i}") for i, (model, n) in enumerate(zip(models, counts, strict=True))
+        _delta_of(base, base.learner_.state(), model, n, f"{i}")
+        for i, (model, n) in enumerate(zip(models, counts, strict=True))
     ]
     merged, _ = unpack(pack(base))
     _add(merged, together(parts))
@@ -147,11 +149,15 @@ def delta(base: bytes, X: Any, y: ArrayLike, *, task: str, sample_weight: ArrayL
 
 def delta_of(base: bytes, learn: Callable[[Model], tuple[int, list[Any]]], *, task: str) -> bytes:
     """What ``learn`` adds to a base: it is given a branch, lets it learn rows, and says how many, and what is new in columns."""
-    before, _ = unpack(base, "the base")
-    model = copy.deepcopy(before)
-    model.learner_.hold()
+    model, _ = unpack(base, "the base")
+    learner = model.learner_
+    before, then = (
+        copy.deepcopy(model, {id(learner): learner}),
+        learner.state(),
+    )  # a learner may be large: its state is enough
+    learner.hold()
     n, news = learn(model)
-    arrays = _delta_of(before, model, n, task)
+    arrays = _delta_of(before, then, model, n, task)
     return container({"kind": "delta", "base": digest(base), "tasks": [task], "news": news}, arrays)
 
 
@@ -162,18 +168,19 @@ def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[s
     says so, by the ``names`` of the deltas, and ``in_epochs`` does their tasks again.
     """
     if of is None:
-        record, arrays = _together(deltas)
+        record, arrays = _together(map(_opened, deltas))
         return container(record, arrays)
-    good, refused = [], []
+    good: list[Opened] = []
+    refused: list[str] = []
     for number, data in enumerate(deltas):
         try:
-            record, _ = _opened(data)
+            record, arrays = _opened(data)
             _check_base(record, of)
         except MergeError as error:
             refused.append(f"{names[number]}: {error}" if names else str(error))
             continue
         refused += record.get("refused", [])
-        good += [data] * bool(record["tasks"])
+        good += [(record, arrays)] * bool(record["tasks"])
     record, arrays = (
         _together(good)
         if good
@@ -187,7 +194,10 @@ def combine(deltas: Iterable[bytes], *, of: str | None = None, names: Sequence[s
 
 def add(base: bytes, deltas: Iterable[bytes]) -> bytes:
     """The base with what its deltas have learnt; the result is the next base. Without deltas it is the base itself."""
-    deltas = list(deltas)
+    return _base_with(base, list(map(_opened, deltas)))
+
+
+def _base_with(base: bytes, deltas: Sequence[Opened]) -> bytes:
     if not deltas:
         return base
     record, arrays = _together(deltas)
@@ -257,11 +267,11 @@ def in_epochs(
     """
     began, merges, before = time.monotonic(), 0, rows
     for epoch in epochs:
-        good, refused = _deltas_of(base, epoch, learn, retries)
-        base, merges = add(base, good), merges + 1
+        good, refused, size = _deltas_of(base, epoch, learn, retries)
+        base, merges = _base_with(base, good), merges + 1
         if progress is not None:
-            rows += sum(int(contents(data)[1]["sum/rows"][0]) for data in good)
-            size, seconds = sum(map(len, good)), time.monotonic() - began
+            rows += sum(int(arrays["sum/rows"][0]) for _, arrays in good)
+            seconds = time.monotonic() - began
             progress(Progress(rows, all_rows, merges, size, seconds, workers, tuple(refused), before))
     return base
 
@@ -272,29 +282,41 @@ def learn_epoch(
     learn: Callable[[bytes, list[str]], Iterable[bytes]],
     *,
     retries: int = 3,
+    meanwhile: Callable[[], object] | None = None,
 ) -> tuple[int, list[str]]:
     """One epoch as ``in_epochs`` does it, but added to this model, in place: a large one is packed once, and never unpacked.
+
+    Args:
+        model: the base, and then the sum.
+        tasks: the names of its tasks.
+        learn: see ``in_epochs``.
+        retries: see ``in_epochs``.
+        meanwhile: called in a thread of its own while the deltas, which are all there and good, are added.
 
     Returns:
         The bytes of the deltas, and what was wrong with those that were done again.
     """
-    good, refused = _deltas_of(pack(model), tasks, learn, retries)
-    record, arrays = _together(good)
-    _add(model, arrays, record["news"])
-    return sum(map(len, good)), refused
+    good, refused, size = _deltas_of(pack(model), tasks, learn, retries)
+    with ThreadPoolExecutor(1) as other:
+        beside = None if meanwhile is None else other.submit(meanwhile)
+        record, arrays = _together(good)
+        _add(model, arrays, record["news"])
+        if beside is not None:
+            beside.result()
+    return size, refused
 
 
 def _deltas_of(
     base: bytes, epoch: Collection[str], learn: Callable[[bytes, list[str]], Iterable[bytes]], retries: int
-) -> tuple[list[bytes], list[str]]:
-    """Good deltas of all tasks of an epoch, and what was wrong with the others."""
-    good: dict[tuple[str, ...], bytes] = {}
+) -> tuple[list[Opened], list[str], int]:
+    """Good deltas of all tasks of an epoch, what was wrong with the others, and the bytes of the good ones."""
+    good: dict[tuple[str, ...], tuple[Opened, int]] = {}
     refused: list[str] = []
     left, of = list(epoch), digest(base)
     for _ in range(retries + 1):
         for data in learn(base, left):
             try:
-                record, _ = _opened(data)
+                record, arrays = _opened(data)
                 _check_base(record, of)
             except MergeError as error:
                 refused.append(str(error))
@@ -305,25 +327,23 @@ def _deltas_of(
             if odd:
                 refused.append(f"the delta of the task {odd[0]!r} was not asked for")
             elif tasks:
-                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}} | {
-                    tasks: data
-                }
+                good = {other: kept for other, kept in good.items() if not {*other} & {*tasks}}
+                good[tasks] = (record, arrays), len(data)
         done = {task for tasks in good for task in tasks}
         left = [task for task in epoch if task not in done]
         if not left:
-            return list(good.values()), refused
+            return [delta for delta, _ in good.values()], refused, sum(size for _, size in good.values())
     why = refused[-1] if refused else "no delta of it came"
     raise MergeError(
         f"{len(left)} of {len(epoch)} tasks failed {retries + 1} times, the first of them {left[0]!r}: {why}"
     )
 
 
-def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
+def _together(deltas: Iterable[Opened]) -> Opened:
     """The deltas as one, in the order of their tasks; those given twice count once."""
-    by_tasks: dict[tuple[str, ...], tuple[dict[str, Any], Arrays]] = {}
+    by_tasks: dict[tuple[str, ...], Opened] = {}
     owner: dict[str, tuple[str, ...]] = {}
-    for data in deltas:
-        record, arrays = _opened(data)
+    for record, arrays in deltas:
         tasks = tuple(record["tasks"])
         for task in tasks:
             if owner.setdefault(task, tasks) != tasks:
@@ -344,7 +364,7 @@ def _together(deltas: Iterable[bytes]) -> tuple[dict[str, Any], Arrays]:
     return {"kind": "delta", "base": first["base"], "tasks": sorted(owner), "news": news}, arrays
 
 
-def _opened(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def _opened(data: bytes) -> Opened:
     try:
         record, arrays = contents(data)
     except ModelFileError as error:
@@ -370,12 +390,13 @@ def _named(record: dict[str, Any]) -> str:
 
 
 def digest(base: bytes) -> str:
-    """What a delta knows its base by.
+    """What a delta knows its base by: the checksum that it has of all its contents, and that is compared when it is unpacked.
 
-    >>> digest(b"a model")
-    'c3a7a23926c6d9a82e821da003ab9a7f'
+    >>> base = pack(KernelRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))
+    >>> digest(base) == digest(add(base, [])), digest(base) == digest(add(base, [delta(base, [[2.0]], [1.0], task="a")]))
+    (True, False)
     """
-    return hashlib.blake2b(base, digest_size=16).hexdigest()
+    return checksum(base)
 
 
 def _check_base(record: dict[str, Any], of: str) -> None:
@@ -399,22 +420,23 @@ def _untrained(model: Model) -> Model:
     return copy
 
 
-def _delta_of(base: Model, model: Model, rows: int, task: str) -> Arrays:
-    """What a model has learnt since the base."""
+def _delta_of(base: Model, then: Arrays, model: Model, rows: int, task: str) -> Arrays:
+    """What a model has learnt since the base, whose learner had the state ``then``."""
     mine, other = model.learner_, base.learner_
     same = type(model) is type(base) and type(mine) is type(other)
     if not same or repr(mine.get_params()) != repr(other.get_params()):
         raise MergeError(f"part {task}: a model of {mine!r} did not go on from a base of {other!r}")
-    if (mine.width, mine.outputs) != (other.width, other.outputs) or not _same_classes(base, model):
+    width, outputs = (int(n) for n in then["shape"][:2])
+    if (mine.width, mine.outputs) != (width, outputs) or not _same_classes(base, model):
         raise MergeError(
-            f"part {task}: it has {mine.width} features and {_classes(model)}, its base {other.width} and {_classes(base)}: "
+            f"part {task}: it has {mine.width} features and {_classes(model)}, its base {width} and {_classes(base)}: "
             "let the base know all of them (give `classes` to its first `partial_fit`)"
         )
-    arrays = mine.delta_since(other.state(), rows, task)
+    arrays = mine.delta_since(then, rows, task)
     if "scaler_" in model.__dict__:
-        then = base.scaler_.arrays
-        now = model.scaler_.about(then["first"]).arrays
-        arrays |= {_SCALER + name: now[name] - then[name] for name in now if name not in _KEPT}
+        scales = base.scaler_.arrays
+        now = model.scaler_.about(scales["first"]).arrays
+        arrays |= {_SCALER + name: now[name] - scales[name] for name in now if name not in _KEPT}
     if isinstance(model, KernelClassifier) and isinstance(base, KernelClassifier):
         arrays[_COUNTS] = _counts_of(model) - _counts_of(base)
     elif isinstance(model, KernelRegressor) and isinstance(base, KernelRegressor):

@@ -38,7 +38,7 @@ from kernelstream.scaling import Scaler
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.features import check_description, upgraded
 
-__all__ = ["container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
+__all__ = ["checksum", "container", "contents", "describe", "load", "load_noted", "pack", "save", "unpack"]
 
 Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
@@ -186,6 +186,15 @@ def contents(data: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[Record, Arrays
     return _open(data, _Memory(max_bytes))
 
 
+def checksum(data: bytes) -> str:
+    """The checksum that ``container`` put into bytes, of all else in them; only ``contents`` and ``unpack`` compare it.
+
+    >>> checksum(container({"kind": "a test"}, {})) == checksum(container({"kind": "another"}, {}))
+    False
+    """
+    return str(_record(data, _Memory(MAX_BYTES)).get("checksum"))
+
+
 def unpack(data: bytes, name: str = "the file", *, max_bytes: int = MAX_BYTES) -> tuple[Model, Any]:
     """The estimator and the note in the bytes of a model file; ``name`` stands for it in errors."""
     model, record, _ = _unpacked(data, name, max_bytes)
@@ -234,23 +243,11 @@ def _short(text: str) -> str:
 
 def _open(data: bytes, memory: _Memory | None = None) -> tuple[Record, Arrays]:
     """The header and the arrays, as they were written; the arrays are not to be written to."""
-    memory = memory or _Memory(MAX_BYTES)
-    end = 8 + int.from_bytes(data[:8], "little")
-    if not 8 < end <= len(data):
-        raise ModelFileError("damaged, cut short or not a model file (the length of its header is wrong)")
-    memory.take(len(data) - end, "arrays")
-    text = data[8:end]
-    entries = sum(text.count(mark) for mark in (b",", b":", b"[", b"{"))
-    memory.take(_BYTES_PER_CHARACTER * len(text) + _BYTES_PER_ENTRY * entries, "header")
-    header = _parse(text)
+    record = _record(data, memory or _Memory(MAX_BYTES))
     try:
         views: list[tuple[str, Record]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"damaged, cut short or not a model file ({error})") from None
-    inner = header.get("__metadata__", {}).get(_KEY)
-    if inner is None:
-        raise ModelFileError("a safetensors file, but not one of a kernelstream model")
-    record = _parse(inner)
     written = record.get("format")
     if type(written) is not int or not 1 <= written <= FORMAT:
         raise ModelFileError(
@@ -264,6 +261,22 @@ def _open(data: bytes, memory: _Memory | None = None) -> tuple[Record, Arrays]:
     if record.pop("checksum", None) != _checksum(record, arrays):
         raise ModelFileError("damaged: its checksum is not that of its contents")
     return record, arrays
+
+
+def _record(data: bytes, memory: _Memory) -> Record:
+    """Our own header."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    if not 8 < end <= len(data):
+        raise ModelFileError("damaged, cut short or not a model file (the length of its header is wrong)")
+    memory.take(len(data) - end, "arrays")
+    text = data[8:end]
+    entries = sum(text.count(mark) for mark in (b",", b":", b"[", b"{"))
+    memory.take(_BYTES_PER_CHARACTER * len(text) + _BYTES_PER_ENTRY * entries, "header")
+    metadata = _parse(text).get("__metadata__")
+    inner = metadata.get(_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(inner, str):
+        raise ModelFileError("a safetensors file, but not one of a kernelstream model")
+    return _parse(inner)
 
 
 def _parse(text: bytes | str) -> Record:
@@ -448,9 +461,14 @@ def _same(mine: Arrays, given: Arrays) -> bool:
     return mine.keys() == given.keys() and all(
         mine[key].dtype == given[key].dtype
         and mine[key].shape == given[key].shape
-        and np.ascontiguousarray(mine[key]).tobytes() == given[key].tobytes()
+        and np.array_equal(_bits(mine[key]), _bits(given[key]))
         for key in mine
     )
+
+
+def _bits(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as integers of the same bits: so -0.0 is not 0.0."""
+    return array.view(f"u{array.dtype.itemsize}")
 
 
 # ---- hyper-parameters and classes as JSON ----

@@ -312,8 +312,10 @@ class Learner(DefaultParts, ABC):
 
     def state(self) -> State:
         """Everything learnt, as arrays; ``restore`` takes it back."""
-        shape = np.array([self._width, self._outputs, self._regression, self._dtype.itemsize], np.int64)
-        return {"shape": shape} | self._arrays()
+        return {"shape": self._shape()} | self._arrays()
+
+    def _shape(self) -> Array:
+        return np.array([self._width, self._outputs, self._regression, self._dtype.itemsize], np.int64)
 
     def restore(self, state: State) -> Self:
         """Take over a state of a learner with the same hyper-parameters; one that does not fit changes nothing."""

@@ -38,6 +38,7 @@ def _pair(a: State, b: State) -> State:
         odd = sorted(a.keys() ^ b.keys())[0]
         raise ValueError(f"these deltas are of different models: only one of them has {odd!r}")
     result: State = {}
+    orders: dict[str, Array] = {}  # of the records of each set
     for name in a:
         rule, _, rest = name.partition("/")
         if rule != "keep" and a[name].shape != b[name].shape:
@@ -48,9 +49,10 @@ def _pair(a: State, b: State) -> State:
             result[name] = a[name] + b[name]
         else:
             kept = rest.partition("/")[0]
-            keys = np.concatenate([a[f"keep/{kept}/key"], b[f"keep/{kept}/key"]])
-            order = np.argsort(keys, kind="stable")[: int(a[f"keep/{kept}/limit"][0])]
-            result[name] = a[name] if name.endswith("/limit") else stacked(a[name], b[name])[order]
+            if kept not in orders:
+                keys = np.concatenate([a[f"keep/{kept}/key"], b[f"keep/{kept}/key"]])
+                orders[kept] = np.argsort(keys, kind="stable")[: int(a[f"keep/{kept}/limit"][0])]
+            result[name] = a[name] if name.endswith("/limit") else stacked(a[name], b[name])[orders[kept]]
     return result
 
 

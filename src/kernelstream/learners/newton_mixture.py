@@ -40,6 +40,7 @@ when both memories are rebuilt at once. Before the first rebuild every feature i
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -103,6 +104,12 @@ KERNEL_PRIOR, LINEAR_PRIOR = (10.0, 30.0), (30.0, 90.0)
 
 #: Wide rows kept with fewer than one number in so many that is not zero are taken as sparse ones.
 FEW = 8
+#: What the local memory and the trees keep of rows, and how many they have had.
+ROWS_OF_RINGS = (
+    *("local_rows", "local_targets", "local_weights", "local_residuals", "local_cells", "local_landmark_of"),
+    *("trees_rows", "trees_targets", "trees_weights", "trees_scores", "trees_splits", "trees_values"),
+)
+COUNTS_OF_RINGS = ("local_next", "trees_next", "trees_grown")
 #: Fewer rows than these are no local memory.
 MIN_LOCAL = 32
 #: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
@@ -354,9 +361,16 @@ class NewtonMixture(CoreLearner):
         """Rebuild no memory from now on."""
         self._core.held = True
 
+    def _light_state(self) -> State:
+        """The state, but the local memory and the trees, which are most of it, have no rows."""
+        arrays: State = self._core.state(rings=False)
+        return {"shape": self._shape()} | arrays | self._log.state()
+
     def _flushed(self, state: State) -> State:
-        """The state with no round pending."""
-        copy: Self = clone(self).restore(state)
+        """The state with no round pending; the local memory and the trees are left out, as if empty."""
+        empty = {name: state[name][:0] for name in ROWS_OF_RINGS if name in state}
+        empty |= {name: np.zeros_like(state[name]) for name in COUNTS_OF_RINGS if name in state}
+        copy: Self = clone(self).restore(state | empty)
         copy._core.flush()
         return copy.state()
 
@@ -373,14 +387,13 @@ class NewtonMixture(CoreLearner):
                 raise MergeError(
                     f"{name!r} has changed since the base: go on from `kernelstream.branch(base)`, which rebuilds nothing"
                 )
+        rings = (*ROWS_OF_RINGS, *COUNTS_OF_RINGS)
+
+        def flushed(one: State) -> State:
+            return with_records(self._flushed(one)) | {name: one[name] for name in rings if name in one}
+
         with one_thread():
-            return delta_between(
-                with_records(self._flushed(base)),
-                with_records(self._flushed(state)),
-                rows,
-                task,
-                self._rings(),
-            )
+            return delta_between(flushed(base), flushed(state), rows, task, self._rings())
 
     def _rings(self) -> dict[str, int]:
         """How many rows the rings may have, where there are such."""
@@ -390,15 +403,20 @@ class NewtonMixture(CoreLearner):
 
     def add_delta(self, delta: State) -> None:
         """What all parts learnt; then what is due by now is rebuilt from the rows kept."""
-        before = self._core.lasting_age
+        base, before = self._core, self._core.lasting_age
         with one_thread():
-            self.restore(without_records(added(with_records(self._flushed(self.state())), delta)))
-        self._core.see_last()
-        if self._core.local:
-            self._core.absorb(*newest_last(delta, "local"))
-        if self._core.trees:
-            self._core.teach_trees(*newest_last(delta, "trees"))
-        if self._core.lasting_age >= int(self.state()["next_rebuild"][0]):
+            state = without_records(added(with_records(self._flushed(self._light_state())), delta))
+            self.restore(state)
+        with ThreadPoolExecutor(1) as other:  # trees and the local memory do not need each other
+            taught = other.submit(base.teach_trees, *newest_last(delta, "trees")) if base.trees else None
+            self._core.see_last()
+            if base.local:
+                self._core.swap_local(base)
+                self._core.absorb(*newest_last(delta, "local"))
+            if taught is not None:
+                taught.result()
+                self._core.swap_trees(base)
+        if self._core.lasting_age >= int(state["next_rebuild"][0]):
             if self._regression:
                 self._standardise()
             self._rebuild(list(self._core.MEMORIES) if self._core.ordered else ["lasting"])

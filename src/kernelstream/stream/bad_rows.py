@@ -50,7 +50,7 @@ class BadRows:
             or (equals and not path)
         ):
             raise ValueError(f"on_bad_row must be 'stop', 'skip' or 'quarantine=FILE', got {policy!r}")
-        self.stops = kind == "stop"
+        self.stops, self.puts_aside = kind == "stop", kind == "quarantine"
         self.count = 0
         self.first: str | None = None  # the first message, for a report
         self._path = path

@@ -123,6 +123,12 @@ class Source:
         return None if self._options.keep is None else self._kept
 
     @property
+    def may_read_ahead(self) -> bool:
+        """Whether chunks may be read long before they are used: none has to be waited for, and no bad row is put aside."""
+        known = isinstance(self._reader, NamedReader) or None not in self._sizes
+        return known and not self._options.bad.puts_aside
+
+    @property
     def total_rows(self) -> int | None:
         """How many rows there will be in all, where that is known before they are read."""
         return self._reader.total if isinstance(self._reader, NamedReader) else None
