@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from contenders import KNN, LIMIT, NEIGHBOURS, OFFLINE, PEERS
-from running import PATIENCE, Key
-from streams import MANY, PAPERS, ROWS, SHORT, Stream, stream
+from running import ORDERS, PATIENCE, Key
+from streams import ALL_ROWS, FEWEST_ORDERS, MANY, MOST_ORDERS, PAPERS, ROWS, SHORT, Stream, stream
 
 from kernelstream import learners
 
 OURS, BEFORE = "default", "earlier default"
+RUNAWAY = 1000
 SHOWN = [OURS, "default, memory=0", BEFORE, *KNN, *PEERS]
 
 
@@ -52,10 +53,22 @@ class Cell:
         mine, its = self.mean(what, seeds, rows), other.mean(what, seeds, rows)
         if mine is None or its is None:
             return None
+        if not self.stream.classes and (
+            mine > RUNAWAY * its or its > RUNAWAY * mine
+        ):  # one has diverged, though the numbers are finite
+            return None
         half = 0.0
         if self.stream.classes:
             half = 50 / (rows if what == "error" else rows / 2) / len(seeds)
         return (mine + half) / (its + half)
+
+    def luck(self, other: Cell) -> str:
+        """The standard error of that ratio, from the differences between the two in each order; nothing if there is one order."""
+        seeds = sorted(set(self.runs) & set(other.runs))
+        pairs = np.array([[cell.runs[seed]["error"] for seed in seeds] for cell in (self, other)])
+        if len(seeds) < 2:
+            return ""
+        return f" ± {np.std(pairs[0] - pairs[1], ddof=1) / np.sqrt(len(seeds)) / pairs[1].mean():.3f}"
 
     def __str__(self) -> str:
         if self.diverged:
@@ -122,11 +135,12 @@ def page(stored: dict[Key, dict[str, Any]]) -> str:
             f"{len(shown)} streams of at most {ROWS:,} rows ({MANY:,} of three). Progressive error in per cent "
             f"(root mean squared "
             "error where it says RMSE): each row is predicted, then learnt, and every row counts, the first included. Means over "
-            f"three orders (five if rows are few, one if the rows have one order only; a peer that needs more "
-            f"than {PATIENCE:g} s "
-            f"of processor time runs the first order only). A peer that has used {LIMIT:g} s stops: its number of rows is in "
+            f"as many orders as have {ALL_ROWS:,} rows together, {FEWEST_ORDERS} to {MOST_ORDERS} (one if the rows have one "
+            f"order only; peers {ORDERS} to 5, and the first only if that takes more than {PATIENCE:g} s of processor time). "
+            f"A peer that has used {LIMIT:g} s stops: its number of rows is in "
             "brackets, and every ratio is taken on the rows and orders that both ran. Half a mistake is added to both sides of "
-            "a ratio, so that no errors at all is a number. Streams with an asterisk were added "
+            "a ratio, so that no errors at all is a number. A regression whose error is "
+            f"{RUNAWAY:,} times the other's has diverged, and gives no ratio. Streams with an asterisk were added "
             "later than the others, and no constant but those of the local expert `latest` was chosen with them.",
             f'"{BEFORE}" is the default before it had the local memory.',
             "## In short",
@@ -223,12 +237,17 @@ def verdict(cells: Cells, shown: list[Stream]) -> str:
             lines.append(f"    - {text} ({len(part)}): {geometric(part):.3f}")
     worse = {name: r for name, r in mine.items() if r > 1.01}
     listed = "; ".join(
-        f"{name} {r:.3f} ({figure(cells[name, OURS].mean())} against {figure(cells[name, BEFORE].mean())})"
+        f"{name} {r:.3f}{cells[name, OURS].luck(cells[name, BEFORE])} "
+        f"({figure(cells[name, OURS].mean())} against {figure(cells[name, BEFORE].mean())})"
         for name, r in sorted(worse.items(), key=lambda item: -item[1])
     )
     lines.append(f"- Where it is worse than the {BEFORE} by more than 1 %: {counted(worse, listed)}.")
-    beaten = {name: r for name, (r, _) in best_neighbours(cells, shown).items() if r > 1.02}
-    listed = "; ".join(f"{name} {r:.2f}" for name, r in sorted(beaten.items(), key=lambda item: -item[1]))
+    beaten = {name: (r, rule) for name, (r, rule) in best_neighbours(cells, shown).items() if r > 1.02}
+    listed = "; ".join(
+        f"{name} {r:.2f}{cells[name, OURS].luck(cells[name, rule])} ({rule})"
+        for name, (r, rule) in sorted(beaten.items(), key=lambda item: -item[1][0])
+    )
+    lines.append("- After ±: the standard error of a ratio, from the differences in each order.")
     lines.append(f"- Where a k-NN rule errs less by more than 2 %: {counted(beaten, listed)}.")
     offline = best_offline(cells, shown)
     still = [offline[s.name][0] for s in shown if not s.ordered and s.name in offline]
@@ -239,7 +258,7 @@ def verdict(cells: Cells, shown: list[Stream]) -> str:
     return "\n".join(lines)
 
 
-def counted(streams: dict[str, float], listed: str) -> str:
+def counted(streams: dict[str, Any], listed: str) -> str:
     return f"{len(streams)} streams: {listed}" if streams else "on none of the streams"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from contenders import CONTENDERS, STEP, Contender, Diverged
-from streams import PAPERS, SHORT, Stream, stream
+from streams import PAPERS, SEEDS, SHORT, Stream, stream
 
 # Seconds of processor time: a contender that needs more for seed 0 is not run with the other seeds.
 PATIENCE = 1.0
@@ -59,8 +59,9 @@ def one_run(stream: Stream, contender: Contender, seed: int, chosen: str) -> dic
     except Diverged:
         return row | {"error": None, "half": None, "micros": None, "seconds": None, "nbytes": None}
     n = len(run.losses)
-    # Errors after fewer rows, to compare with those that stopped early: only of our own, and not of whole data sets.
-    marks = range(STEP, n, STEP) if contender.package == "kernelstream" and not stream.whole else ()
+    # Errors after fewer rows, to compare with peers that stopped early: only of our own, in the orders that peers run.
+    compared = contender.package == "kernelstream" and not stream.whole and seed < len(SEEDS)
+    marks = range(STEP, n, STEP) if compared else ()
     return (
         row
         | {
