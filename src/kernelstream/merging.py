@@ -297,9 +297,9 @@ def learn_epoch(
         The bytes of the deltas, and what was wrong with those that were done again.
     """
     good, refused, size = _deltas_of(pack(model), tasks, learn, retries)
+    record, arrays = _together(good)  # deltas that do not go together are refused before anything is counted
     with ThreadPoolExecutor(1) as other:
         beside = None if meanwhile is None else other.submit(meanwhile)
-        record, arrays = _together(good)
         _add(model, arrays, record["news"])
         if beside is not None:
             beside.result()

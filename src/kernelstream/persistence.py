@@ -48,7 +48,7 @@ FORMAT = 6
 """The format written. A file of a higher one is refused; lower ones are read.
 
 2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression. 4: its trees. 5: one more local
-expert, scales of wide rows by column.
+expert, scales of wide rows by column. 6: labels of rows that are a copy of the one before.
 """
 
 MAX_BYTES = 1 << 33
