@@ -14,12 +14,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "intrinsics.hpp"
+#include "simd.hpp"
 
 namespace KS_MODULE {
 
@@ -33,11 +35,7 @@ class Trees {
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
   static constexpr int64_t kWork = 4000;
   static constexpr int64_t kAtOnce = 8;
-#if defined(__AVX512F__)
-  static constexpr int64_t kBins = 16;         // looked at together
-#else
-  static constexpr int64_t kBins = 8;
-#endif
+  static constexpr int64_t kBins = kVectorBytes == 64 ? 16 : 8;  // looked at together
   static constexpr int32_t kCoarse = 16;       // every so many edges one that is looked at first
   static constexpr double kRate = 0.15, kRidge = 1, kLeast = 1;  // kLeast: curvature of a leaf
   static constexpr double kSteps = 1 << 17, kLargest = 1e30;  // steps up to the largest slope; of a target
@@ -530,25 +528,21 @@ class Trees {
   // terms are positive, so rounding to 24 bits is less than what `enough` is lowered by.
   int32_t may_gain([[maybe_unused]] const int32_t* slopes, [[maybe_unused]] const int32_t* curvatures, [[maybe_unused]] Both all,
                    [[maybe_unused]] float enough) const {
+#if defined(__AVX2__) && defined(__GNUC__) && !defined(KS_SCALAR)  // a vector has kBins floats
+    using F = Vec<float>;
+    using I = Int<float>;
+    auto real = [](I x) { return __builtin_convertvector(x, F); };
+    const float step = float(curvature_step_), ridge = float(kRidge);
+    I g, h;
+    std::memcpy(&g, slopes, sizeof g);
+    std::memcpy(&h, curvatures, sizeof h);
+    F left = real(g), right = real(all.slope - g), l = real(h) * step + ridge, r = real(all.curvature - h) * step + ridge;
+    I fewer = left * left * r + right * right * l < l * r * enough;
 #if defined(__AVX512F__)
-    auto real = [](__m512i x) { return _mm512_cvtepi32_ps(x); };
-    const __m512 step = _mm512_set1_ps(float(curvature_step_)), ridge = _mm512_set1_ps(float(kRidge));
-    __m512i g = _mm512_loadu_si512(slopes), h = _mm512_loadu_si512(curvatures);
-    __m512 left = real(g), right = real(_mm512_sub_epi32(_mm512_set1_epi32(all.slope), g));
-    __m512 l = _mm512_add_ps(_mm512_mul_ps(real(h), step), ridge);
-    __m512 r = _mm512_add_ps(_mm512_mul_ps(real(_mm512_sub_epi32(_mm512_set1_epi32(all.curvature), h)), step), ridge);
-    __m512 both = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(left, left), r), _mm512_mul_ps(_mm512_mul_ps(right, right), l));
-    return _mm512_cmp_ps_mask(both, _mm512_mul_ps(_mm512_mul_ps(l, r), _mm512_set1_ps(enough)), _CMP_NLT_UQ);
-#elif defined(__AVX2__)
-    auto load = [](const int32_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
-    auto real = [](__m256i x) { return _mm256_cvtepi32_ps(x); };
-    const __m256 step = _mm256_set1_ps(float(curvature_step_)), ridge = _mm256_set1_ps(float(kRidge));
-    __m256i g = load(slopes), h = load(curvatures);
-    __m256 left = real(g), right = real(_mm256_sub_epi32(_mm256_set1_epi32(all.slope), g));
-    __m256 l = _mm256_add_ps(_mm256_mul_ps(real(h), step), ridge);
-    __m256 r = _mm256_add_ps(_mm256_mul_ps(real(_mm256_sub_epi32(_mm256_set1_epi32(all.curvature), h)), step), ridge);
-    __m256 both = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(left, left), r), _mm256_mul_ps(_mm256_mul_ps(right, right), l));
-    return _mm256_movemask_ps(_mm256_cmp_ps(both, _mm256_mul_ps(_mm256_mul_ps(l, r), _mm256_set1_ps(enough)), _CMP_NLT_UQ));
+    return _mm512_cmpeq_epi32_mask(bits<__m512i>(fewer), _mm512_setzero_si512());
+#else
+    return ~_mm256_movemask_ps(bits<__m256>(fewer)) & ((1 << kBins) - 1);
+#endif
 #else
     return (1 << kBins) - 1;
 #endif

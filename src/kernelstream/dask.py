@@ -416,7 +416,9 @@ class EpochSource:
             try:
                 self._chunks.append(next(self._source))
                 numbers += self._chunks[-1].X.size
-            except Exception as error:  # of whatever kind, and the end too: `__next__` raises it in the thread that asks
+            except (
+                Exception
+            ) as error:  # of whatever kind, and the end too: `__next__` raises it in the thread that asks
                 self._failed = error
         if not self._stopped and len(self._chunks) > 1:
             self._chunks = [_joined(self._chunks)]
