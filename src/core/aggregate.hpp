@@ -2,9 +2,10 @@
 //
 // The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression
 // sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts; `stack` with all the past,
-// `forgetting_stack` forgetting 1 in 1000 rounds. The forecast is the candidates' mean weighted by their shares (fixed share): shares
-// times likelihood, then kShared of the total spread as at the start (evenly, but the labels expert gets kLabelsShare of an even
-// share). Likelihoods below kLeastLikelihood count as that, so with classes sum_t -log(p_t + kLeastLikelihood), p_t the forecast of
+// `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds the experts
+// change so much that how they compare then tells little of later rounds. The forecast is the candidates' mean weighted by their shares
+// (fixed share): shares times likelihood, then kShared of the total spread as at the start (evenly, but the labels expert gets
+// kLabelsShare of an even share). Likelihoods below kLeastLikelihood count as that, so with classes sum_t -log(p_t + kLeastLikelihood), p_t the forecast of
 // the class that came, is at most the bounded log loss of the best sequence of the K candidates plus
 // log(1 / q) + switches log(1 / (q kShared)) + kShared T, q the least of the shares at the start; and the best stack weights are
 // tracked at the usual log T each. In regression the likelihood is that of a Gaussian whose variance is kHeavyTails times the
@@ -20,28 +21,33 @@ class Aggregate {
  public:
   static constexpr int kStacks = 2;
   static constexpr double kShared = 1e-3, kStackPrior = 0.5, kLeastLikelihood = 1e-4, kLeastNoise = 1e-12;
-  static constexpr double kLabelsShare = 0.01; // the labels expert, the last one, sees no rows and has to earn its share
-  static constexpr double kHeavyTails = 4;     // regression: errors have heavier tails than a normal law with their variance
+  static constexpr double kLabelsShare = 0.01;  // the labels expert, the last one, sees no rows and has to earn its share
+  static constexpr double kHeavyTails = 4;  // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
-  static constexpr int kMostSteps = 64;        // of a stack, for one heavy row
-  // Regression: a target further from the forecast than kOutlier usual errors is learnt as if it were that far, from round
-  // kOutlierRounds on, unless more than kChange of the last targets (about 1 / kOutlierPace of them) were, on the same side. The usual
-  // error counts errors up to kCounted times itself. So where more than 1 / kCounted^2 of the targets are far it grows until they are
-  // not: then they are no outliers, but the rule.
-  static constexpr double kOutlier = 5, kCounted = 4, kChange = 0.25, kOutlierPace = 0.1;
+  static constexpr int kMostSteps = 64;  // of a stack, for one heavy row
+  static constexpr double kStackRounds = 64;
+  // Regression: a target further from the forecast than kOutlier usual errors is an outlier, from round kOutlierRounds on. It is learnt
+  // as if it were that far; one further than kFar usual errors as if it were nearer, by the square of the ratio: so far away no target
+  // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is to
+  // be kFar deviations of the targets away too. Outliers one after another, on the same side, are a change, and learnt as they are:
+  // `outliers` is drawn to the side of an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there is
+  // a change. The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete). So where
+  // more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers, but the rule.
+  static constexpr double kOutlier = 8, kFar = 16, kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
+  static constexpr double kCounted = 4, kFirstCounted = 3;
   static constexpr int64_t kOutlierRounds = 8, kFirstErrors = 64;
 
   int64_t experts = 0, main = 0, outputs = 1;  // main: experts that the stacks begin with; outputs: classes, or 1
   bool regression = false;
-  int64_t even = 0;                            // experts from this one on begin with late_share of an even share: they have to earn more
+  int64_t even = 0;  // experts from this one on begin with late_share of an even share: they have to earn more
   double late_share = kLabelsShare;
-  std::vector<double> shares;                  // of the candidates: the experts, then the stacks
+  std::vector<double> shares;  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
-  double noise = 1, noise_rounds = 0;          // regression: recent mean squared error of the forecast, over how many rounds
-  double usual_error = 1;                      // regression: root of the mean square of the targets' distances, large ones bounded
-  std::vector<double> first_errors;            // regression: these distances in the first rounds, whose quantile tells the usual error
-  bool outlier = false;                        // regression: whether the target last learnt was one
-  double outliers = 0;                         // regression: outliers among the last targets: the share above less that below
+  double noise = 1, noise_rounds = 0;  // regression: recent mean squared error of the forecast, over how many rounds
+  double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
+  std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
+  bool outlier = false;  // regression: whether the target last learnt was one
+  double outliers = 0;  // regression: outliers among the last targets: the share above less that below
 
   Aggregate() = default;
   Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, int64_t even_ = -1, double late_share_ = kLabelsShare)
@@ -152,20 +158,29 @@ class Aggregate {
   // Regression: the target to be learnt of the row last forecast. A single outlier must not pull the experts away; many of them
   // are no outliers, but a change.
   double bounded(double y) {
-    double miss = y - mean_[0], reach = kOutlier * usual_error;
-    outlier = noise_rounds >= kOutlierRounds && std::abs(miss) > reach;
+    double miss = y - mean_[0], away = std::abs(miss), reach = kOutlier * usual_error, far = kFar * usual_error;
+    if (noise_rounds < kFirstErrors) far = std::max(far, kFar);
+    outlier = noise_rounds >= kOutlierRounds && away > reach;
+    if (away > far) reach *= far / away * (far / away);
     if (noise_rounds < kFirstErrors) {
-      first_errors[size_t(noise_rounds)] = std::abs(miss);
+      first_errors[size_t(noise_rounds)] = away;
       sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);
       auto middle = sorted_.begin() + int64_t(sorted_.size()) * 4 / 5;
       std::nth_element(sorted_.begin(), middle, sorted_.end());
-      usual_error = *middle;                   // exceeded by one in five
+      usual_error = *middle;  // exceeded by one in five
+      // With all of them at hand: where many targets are far, they are the rule.
+      for (double before = 0; noise_rounds + 1 == kFirstErrors && usual_error > before;) {
+        before = usual_error;
+        double total = 0;
+        for (double error : first_errors) total += std::min(error * error, kFirstCounted * kFirstCounted * before * before);
+        usual_error = std::max(before, std::sqrt(total / kFirstErrors));
+      }
     } else {
       double most = kCounted * usual_error, square = std::min(miss * miss, most * most), before = usual_error * usual_error;
       usual_error = std::sqrt(before + (square - before) * std::max(1 / (noise_rounds + 1), 1e-3));
     }
     usual_error = std::max(usual_error, std::sqrt(kLeastNoise));
-    outliers += ((outlier ? std::copysign(1.0, miss) : 0) - outliers) * kOutlierPace;
+    outliers += outlier ? (std::copysign(1.0, miss) - outliers) * kOutlierPace : -outliers * kUsualPace;
     return outlier && std::abs(outliers) < kChange ? mean_[0] + std::copysign(reach, miss) : y;
   }
 
@@ -176,18 +191,23 @@ class Aggregate {
     for (double& error : first_errors) error *= factor;
   }
 
-  // y: the class's number, or the target, of the row last forecast. A row of weight w counts as w equal rows that come at once: they
-  // tell more, but no more time passes (what is shared, what the stacks forget).
-  void learn(double y, double weight) {
+  // y: the class's number, or the target, of the row last forecast, the `learnt`th one. A row of weight w counts as w equal rows that
+  // come at once: they tell more, but no more time passes (what is shared, what the stacks forget).
+  void learn(double y, double weight, int64_t learnt) {
     double total = 0, least = 0;
-    if (weight > 1) {                          // so that not all products vanish
+    if (weight > 1) {  // so that not all products vanish
       least = loss(0, y);
       for (int64_t k = 1; k < candidates(); ++k)
         if (shares[size_t(k)] > 0) least = std::min(least, loss(k, y));
     }
-    for (int64_t k = 0; k < candidates(); ++k) total += shares[size_t(k)] *= std::exp(-weight * (loss(k, y) - least));
+    for (int64_t k = 0; k < candidates(); ++k) {
+      bool known = weight == 1 && !regression;  // nearly always: no logarithm and exponential of it are needed
+      total += shares[size_t(k)] *=
+          known ? std::max(forecast_of(k)[int64_t(y)], kLeastLikelihood) : std::exp(-weight * (loss(k, y) - least));
+    }
     for (int64_t k = 0; k < candidates(); ++k)
       shares[size_t(k)] = (1 - kShared) * shares[size_t(k)] / total + kShared * start_shares_[size_t(k)];
+    weight *= double(learnt) / (double(learnt) + kStackRounds);
     int steps = regression || !(weight > 1) ? 1 : int(std::min<double>(std::ceil(weight), kMostSteps));
     for (int s = 0; s < kStacks; ++s) {
       forget(s);
@@ -208,7 +228,7 @@ class Aggregate {
   double stack_prior(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
 
   void softmax(double* z) const {
-    if (outputs == 2) {                        // the same with one exponential: that of the larger one is 1
+    if (outputs == 2) {  // the same with one exponential: that of the larger one is 1
       bool less = z[0] < z[1];
       double small = std::exp(-std::abs(z[1] - z[0])), sum = 1 + small;
       z[less] = 1 / sum;
@@ -251,9 +271,9 @@ class Aggregate {
     if (regression) {
       std::copy_n(z_.data(), experts, g_.data());
       h = weight / noise;
-      double most = 3 * std::sqrt(noise);      // one outlier must not overturn the weights
+      double most = 3 * std::sqrt(noise);  // one outlier must not overturn the weights
       residual = h * std::min(std::max(y - p[0], -most), most);
-    } else {                                   // d log p_y / dw, and the curvature along it
+    } else {  // d log p_y / dw, and the curvature along it
       double right = std::min(std::max(p[int64_t(y)], 1e-6), 1 - 1e-6);
       for (int64_t e = 0; e < experts; ++e) {
         g_[size_t(e)] = z_[size_t(e * outputs + int64_t(y))];
@@ -268,11 +288,11 @@ class Aggregate {
       for (int64_t d = 0; d < experts; ++d) v_[size_t(e)] += P[e * experts + d] * g_[size_t(d)];
       along += v_[size_t(e)] * g_[size_t(e)];
     }
-    if (!(along > 0)) return;                  // nothing to learn, or P has no digits left in this direction
+    if (!(along > 0)) return;  // nothing to learn, or P has no digits left in this direction
     double damp = 1 / (1 + h * along);
     for (int64_t e = 0; e < experts; ++e) w[e] += residual * damp * v_[size_t(e)];
     for (int64_t e = 0; e < experts; ++e)
-      for (int64_t d = 0; d <= e; ++d)           // one half, and its mirror image: symmetric to the bit
+      for (int64_t d = 0; d <= e; ++d)  // one half, and its mirror image: symmetric to the bit
         P[d * experts + e] = P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];
   }
 

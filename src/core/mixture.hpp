@@ -32,6 +32,9 @@ template <class T> class Mixture {
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
   static constexpr double kSquaredLogit = 4, kLogit = 15;
+  // What is kept of the past in a round. Of `linear` much more than of `recent`: its prior variances are far above what is left of them
+  // after some rows, so that the little which comes back in a round lets it follow within hundreds of rows.
+  static constexpr double kRecentKeep = 0.999, kLinearKeep = 0.99997;
   static constexpr double kLocalShare[2] = {0.1, 0.3};  // of an even share: local experts at the start, of classes and in regression
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
@@ -152,7 +155,9 @@ template <class T> class Mixture {
     for (int e = 0; e < Expert::newtons; ++e)
       if (e != Expert::linear || !wide)
         newtons[e] = Newton(e == Expert::linear ? extra : m, set.outputs, e == Expert::least_squares ? NewtonLoss::squared : loss,
-                            e == Expert::recent ? 0.999 : 1);
+                            e == Expert::recent   ? kRecentKeep
+                            : e == Expert::linear ? kLinearKeep
+                                                  : 1);
     set_priors();
     for (Newton& newton : newtons)
       if (newton.m) newton.reset();
@@ -184,19 +189,30 @@ template <class T> class Mixture {
   }
 
   // Before anything was learnt: the rows to come are a set. Nothing looks at their order: the experts and stacks that forget or
-  // follow (recent, window, labels, forgetting_stack) take no part, and no memory begins again because the rows changed.
+  // follow (recent, window, labels, forgetting_stack) take no part, linear forgets nothing, and no memory begins again because the rows
+  // changed.
   void learn_set() {
     ordered = 0;
+    settle_linear();
     aggregate.only(included());
     local_aggregate.only(included_locally());
   }
   // From now on the rows are a stream: what takes no part in a set begins, the recent memory with the rows kept.
   void learn_stream() {
     ordered = 1;
+    flush();
+    settle_linear();
     memories[MemoryKind::recent].landmarks.kernel.gamma = memories[MemoryKind::lasting].landmarks.kernel.gamma;  // a first guess
     aggregate.admit(included());
     local_aggregate.admit(included_locally());
     if (learnt) due.add({MemoryKind::recent});
+  }
+  // After `ordered` or what is pending was read: `linear` forgets nothing of a set, and no other rounds are pending than such ones.
+  void settle_linear() {
+    Newton& linear = newtons[Expert::linear];
+    linear.keep = ordered ? kLinearKeep : 1;
+    linear.decay = 1;
+    for (int64_t j = 0; j < linear.pending; ++j) linear.decay *= linear.keep;
   }
   // After `ordered` was read: the candidates that take part.
   void settle_candidates() {
@@ -683,7 +699,7 @@ template <class T> class Mixture {
 
   // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
   void learn_local(double y, double weight) {
-    if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight);
+    if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight, learnt);
     allow_residuals(std::min(learnt, capacity));
     double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
     for (int64_t c = 0; c < set.outputs; ++c) {
@@ -745,7 +761,7 @@ template <class T> class Mixture {
   void learn_aggregation(double y, double weight) {
     double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
     double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
-    aggregate.learn(label, weight);
+    aggregate.learn(label, weight, learnt);
     if (!ordered) return;
     if (!set.regression) labels.learn(int64_t(label), weight, copy_);
     cusum = std::max(0.0, cusum + behind - kCusumSlack);

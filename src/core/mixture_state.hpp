@@ -320,6 +320,7 @@ template <class T> void settle(Mixture<T>& x) {
   x.set_priors();
   x.settle_candidates();
   for (Newton& newton : x.newtons) newton.pending = x.newtons[Expert::lasting].pending;
+  x.settle_linear();
   for (Memory& memory : x.memories) {
     memory.settle();
     memory.landmarks.renew();

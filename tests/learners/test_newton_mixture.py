@@ -306,12 +306,15 @@ def features(state, memory, X):
     return np.hstack([phi, np.ones((len(X), 1)), scaled(state, memory, X)])
 
 
+LINEAR_KEEP = 0.99997  # what the linear expert of a stream keeps of the past in a round
+
+
 def covariance(state, name):
-    """With the rounds pending."""
+    """With the rounds pending; of linear without what comes back of its prior."""
     pending = int(state["pending"][0])
     V, c = state[f"{name}_pending"][:pending], state[f"{name}_coefficients"][:pending]
-    decay = state["recent_decay"] if name == "recent" else 1.0
-    return state[f"{name}_covariance"] * decay - V.T @ np.diag(c) @ V
+    decay = {"recent": state["recent_decay"], "linear": LINEAR_KEEP**pending if state["ordered"] else 1.0}
+    return state[f"{name}_covariance"] * decay.get(name, 1.0) - V.T @ np.diag(c) @ V
 
 
 def relative(w, first):
@@ -327,13 +330,16 @@ def relative(w, first):
 @pytest.mark.parametrize("n", [300, 4003])
 @each_task
 def test_squared_loss_is_ridge_regression(task, n):
-    """Solved in one go over all rows."""
+    """Solved in one go over all rows; linear, which forgets what a stream was, on a set."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(n, 4))
     y, w = targets(task, X[:, 0] + 0.5 * rng.normal(size=n)), weights(n)
-    learner = started(task, 4)
+    learner, of_set = started(task, 4), started(task, 4)
     learner.run(as_rows(X), y, w)
+    of_set.learn_set(as_rows(X), y, w)
     state = learner.state()
+    for name in ("linear_weights", "linear_covariance", "linear_pending", "linear_coefficients"):
+        state[name] = of_set.state()[name]
     assert state["lasting_age"] == state["learnt"] == np.count_nonzero(w)  # no restart
     kept = w > 0  # time stands still while weights are 0
     X, y, w = X[kept], y[kept], relative(w[kept], first=48)
@@ -352,7 +358,9 @@ def test_squared_loss_is_ridge_regression(task, n):
         H = F.T @ (w[:, None] * F) + np.diag(1 / np.array(prior))
         want = np.linalg.solve(H, F.T @ (w[:, None] * Y))
         np.testing.assert_allclose(state[f"{name}_weights"], want, rtol=1e-7, atol=1e-8)
-        np.testing.assert_allclose(covariance(state, name), np.linalg.inv(H), rtol=1e-7, atol=1e-9)
+        ordered = np.array([name != "linear"])
+        got = covariance({**state, "ordered": ordered}, name)
+        np.testing.assert_allclose(got, np.linalg.inv(H), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["lasting", "linear"])
@@ -370,7 +378,12 @@ def test_the_logistic_step_is_implicit(name):
             x = features(before, "lasting", X[i : i + 1])[0, 0 if name == "lasting" else 12 :]
             residual = (y[i] > 0) - expit(x @ after[f"{name}_weights"][:, 0])
             weight = w[i] * after["weight_sum"] / after["weight_squares"]
-            want = before[f"{name}_weights"][:, 0] + weight * residual * (covariance(before, name) @ x)
+            W, P = before[f"{name}_weights"][:, 0], covariance(before, name)
+            if name == "linear":  # forgets, towards its prior
+                W, P, pending = LINEAR_KEEP**0.5 * W, LINEAR_KEEP * P, int(before["pending"][0])
+                prior = np.array([1.0, *[30 / before["lasting_varying"][0]] * 3])
+                P += (1 - LINEAR_KEEP ** (pending + 1)) * np.diag(prior)
+            want = W + weight * residual * (P @ x)
             np.testing.assert_allclose(after[f"{name}_weights"][:, 0], want, rtol=1e-7, atol=1e-8)
 
 
@@ -418,7 +431,7 @@ def test_fixed_share_keeps_its_bound(sequence):
             logits[t // 500 % 5, y] += 8
         ours -= math.log(aggregate.forecast(logits)[y] + aggregate.LEAST_LIKELIHOOD)
         theirs.append(aggregate.losses(logits, y))
-        aggregate.learn(logits, y, 1.0)
+        aggregate.learn(logits, y, 1.0, t + 1)
     losses, least = np.array(theirs), aggregate.start_shares.min()
     assert ours <= losses.sum(axis=0).min() - math.log(least) + aggregate.SHARED * rounds
     for length in (100, 500):  # the best candidate of each stretch, in turn
@@ -1009,6 +1022,37 @@ def test_wild_targets_do_no_harm(share, factor):
     )
     clean = ~wild & (np.arange(len(y)) >= 1000)
     assert r2_score(y[clean], predicted[clean]) > 0.88
+
+
+def test_targets_far_from_all_others_are_not_learnt():
+    """So many of them that each would pull the forecasts towards it, if it were moved to where outliers begin."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, size=(3000, 4))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3]
+    y = 3 + f + 0.3 * rng.normal(size=len(f))
+    wild, late = rng.random(len(y)) < 0.03, np.arange(len(y)) >= 1000
+    errors = []
+    for given in (y, np.where(wild, 1000 * y, y)):
+        predicted = KernelRegressor(NewtonMixture(budget=100)).predict_then_learn(X, given)
+        errors.append(rms((predicted - y)[late & ~wild]))
+    assert errors[1] < 1.03 * errors[0]
+
+
+def test_a_plane_that_turns_is_followed():
+    """As well as by plain gradient steps, of the step size that is best for it."""
+    rng = np.random.default_rng(2)
+    X, angle = rng.normal(size=(6000, 8)), np.linspace(0, 2, 6000)
+    normal = np.cos(angle)[:, None] * np.eye(8)[0] + np.sin(angle)[:, None] * np.eye(8)[1]
+    y = ((X * normal).sum(axis=1) + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
+    ours = KernelClassifier(NewtonMixture(budget=50)).predict_then_learn(X, y) != y
+    best = 1.0
+    for step in (0.003, 0.01, 0.03, 0.1, 0.3):
+        w, wrong = np.zeros(8), np.zeros(len(y), bool)
+        for i, x in enumerate(X):
+            wrong[i] = (w @ x > 0) != y[i]
+            w += step * (y[i] - expit(w @ x)) * x
+        best = min(best, wrong[1000:].mean())
+    assert ours[1000:].mean() < 1.05 * best
 
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e12])

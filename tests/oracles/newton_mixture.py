@@ -232,19 +232,29 @@ class Aggregate:
 
     def bounded(self, z: Array, y: float) -> float:
         """The target that is learnt: not too far from the forecast, unless the last ones were too."""
-        forecast, reach = float(self.forecast(z)[0]), 5 * self.usual_error
+        forecast, reach, far = float(self.forecast(z)[0]), 8 * self.usual_error, 16 * self.usual_error
         miss = abs(y - forecast)
         self.outlier = self.rounds >= 8 and miss > reach
+        if self.rounds < 64:
+            far = max(far, 16.0)
+        if miss > far:
+            reach *= (far / miss) ** 2
         side = math.copysign(1, y - forecast) if self.outlier else 0
         if self.rounds < 64:
             self.first_errors.append(miss)
             self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
+            if self.rounds == 63:
+                squares, before = np.square(self.first_errors), -1.0
+                while self.usual_error > before:
+                    before = self.usual_error
+                    bounded = np.minimum(squares, (3 * before) ** 2)
+                    self.usual_error = max(before, math.sqrt(bounded.mean()))
         else:
             rate = max(1 / (self.rounds + 1), 1e-3)
             counted = min(miss, 4 * self.usual_error)
             self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * counted**2)
         self.usual_error = max(self.usual_error, 1e-6)
-        self.outliers = 0.9 * self.outliers + 0.1 * side
+        self.outliers = 0.9 * self.outliers + 0.1 * side if side else 0.5 * self.outliers
         return forecast + side * reach if side and abs(self.outliers) < 0.25 else y
 
     def rescale(self, factor: float) -> None:
@@ -272,12 +282,13 @@ class Aggregate:
             )
         return -np.log(np.maximum(forecasts[:, int(y)], self.LEAST_LIKELIHOOD))
 
-    def learn(self, z: Array, y: float, weight: float) -> None:
-        """y: the class's number or the target."""
+    def learn(self, z: Array, y: float, weight: float, learnt: int) -> None:
+        """y: the class's number or the target; learnt: rows, this one counted."""
         forecast, losses = self.forecast(z), self.losses(z, y)
         likelihood = np.exp(-weight * (losses - losses.min()))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
         self.shares = (1 - self.SHARED) * self.shares + self.SHARED * self.start_shares
+        weight *= learnt / (learnt + 64)  # for the stacks
         for i, keep in enumerate(self.KEEP):
             before = self.candidates(z)[self.E + i]  # the forecast made before anything was forgotten
             self.P[i] = keep * self.P[i] + (1 - keep) * self.start
@@ -623,7 +634,11 @@ class NewtonMixture(Learner):
         extra = np.ones(self.outputs) if self.wide else np.full(self.width, linear / memory.varying)
         prior = np.concatenate([np.full(0 if name == "linear" else self.budget, kernel), [1.0], extra])
         loss = "squared" if self.regression or name == "least_squares" else "logistic"
-        return Newton(prior, self.outputs, loss, 0.999 if name == "recent" else 1.0)
+        return Newton(prior, self.outputs, loss, self.keep(name))
+
+    def keep(self, name: str) -> float:
+        """What an expert keeps of the past in a round."""
+        return {"recent": 0.999, "linear": 0.99997 if self.ordered else 1.0}.get(name, 1.0)
 
     def empty(self, which: str) -> None:
         """New experts of a memory."""
@@ -728,7 +743,7 @@ class NewtonMixture(Learner):
             return
         z = self.local_logits(x, p)
         if z is not None:
-            self.local_aggregate.learn(z, label, w)
+            self.local_aggregate.learn(z, label, w, self.learnt + 1)
         if self.regression:
             residual = target - p
         elif self.outputs == 1:
@@ -861,7 +876,7 @@ class NewtonMixture(Learner):
                 recent, target, w
             )  # the linear scores that it sees are those before the round
             self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
-        self.aggregate.learn(logits, label, w)
+        self.aggregate.learn(logits, label, w, self.learnt + 1)
         if not self.ordered:
             self.learnt += 1
             self.lasting_age += 1
@@ -909,6 +924,8 @@ class NewtonMixture(Learner):
     def learn_stream(self) -> None:
         """The rows learnt so far were a set, those to come are a stream."""
         self.ordered = True
+        if not self.wide:
+            self.linear.keep = self.keep("linear")
         self.aggregate.learn_stream()
         self.local_aggregate.learn_stream()
         self.recent.gamma = self.lasting.gamma

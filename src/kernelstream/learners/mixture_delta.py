@@ -1,10 +1,10 @@
 """Merging NewtonMixture: what a part learnt with the memories of its base, and what several parts make of that base.
 
-- lasting, least_squares, linear, stack: sums in natural parameters. With the covariance P and the weights w of an expert,
-  ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one pass over all rows, to
-  rounding; for logistic Newton steps it is streaming variational Bayes: each part linearises around its own weights.
-- recent, forgetting_stack, and numbers that follow the stream (noise, coverage, frequencies of classes): the mean by rows. So the
-  merged model forgets by the rows of one part, not of all.
+- lasting, least_squares, stack, and linear of a set: sums in natural parameters. With the covariance P and the weights w of an
+  expert, ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one pass over all
+  rows, to rounding; for logistic Newton steps it is streaming variational Bayes: each part linearises around its own weights.
+- recent, linear of a stream, forgetting_stack, and numbers that follow the stream (noise, coverage, frequencies of classes): the
+  mean by rows. So the merged model forgets by the rows of one part, not of all.
 - linear of wide rows: its squares add, its weights are averaged by rows.
 - shares: their geometric mean by rows. Fixed share keeps them above a least value, so their ratios are no sums of losses.
 - rings (rows kept, local memory, trees): those of the base, and then the rows of all parts, the newest the last, as many as
@@ -29,8 +29,8 @@ from kernelstream.rows import rows_of_state, state_of_rows
 
 __all__ = ["added", "delta_between", "newest_last", "with_records", "without_records"]
 
-#: Experts whose statistics add, and those that forget.
-LASTING, RECENT = ("lasting", "least_squares", "linear"), ("recent",)
+#: Experts that take Newton steps.
+NEWTONS = ("lasting", "least_squares", "recent", "linear")
 #: The linear expert of wide rows.
 LINEAR = ("linear_weights", "linear_squares")
 #: Numbers and arrays that follow the stream, and those that count rounds.
@@ -83,6 +83,11 @@ def without_records(state: State) -> State:
     )
 
 
+def forgets(state: State, expert: str) -> bool:
+    """Whether an expert forgets, so that the statistics of parts are averaged; those of the others add."""
+    return expert == "recent" or (expert == "linear" and bool(state["ordered"][0]))
+
+
 def natural(state: State, expert: str) -> tuple[Array, Array]:
     """``P^-1`` and ``P^-1 w`` of an expert; no round is pending."""
     matrix = inverse(state[f"{expert}_covariance"])
@@ -105,16 +110,16 @@ def delta_between(base: State, state: State, rows: int, task: str, capacities: d
     """What a part has learnt since its base; no round is pending in either. ``capacities``: rows of full rings."""
     n = float(rows)
     delta: State = {"sum/rows": np.array([n])}
-    for expert in LASTING:
-        if f"{expert}_covariance" in state:
-            (matrix, vector), (matrix0, vector0) = natural(state, expert), natural(base, expert)
-            delta |= {
-                f"sum/{expert}_matrix": half(matrix - matrix0),
-                f"sum/{expert}_vector": vector - vector0,
-            }
-    for expert in RECENT:
+    for expert in NEWTONS:
+        if f"{expert}_covariance" not in state:
+            continue
         matrix, vector = natural(state, expert)
-        delta |= {f"sum/{expert}_matrix": n * half(matrix), f"sum/{expert}_vector": n * vector}
+        if forgets(state, expert):
+            matrix, vector = n * matrix, n * vector
+        else:
+            matrix0, vector0 = natural(base, expert)
+            matrix, vector = matrix - matrix0, vector - vector0
+        delta |= {f"sum/{expert}_matrix": half(matrix), f"sum/{expert}_vector": vector}
     if "linear_squares" in state:
         delta["sum/linear_squares"] = state["linear_squares"] - base["linear_squares"]
         delta["sum/linear_weights"] = n * (state["linear_weights"] - base["linear_weights"])
@@ -158,15 +163,13 @@ def newest_last(delta: State, ring: str) -> list[Array]:
 def added(base: State, delta: State) -> State:
     """The state of the base with what its parts have learnt, but for the local memory, the trees and the window."""
     state = {name: array.copy() for name, array in base.items()}
-    for expert in (*LASTING, *RECENT):
+    for expert in NEWTONS:
         if f"{expert}_covariance" in state:
-            matrix0, vector0 = natural(base, expert)
-            if expert in RECENT:
-                matrix, vector = (
-                    from_half(averaged(delta, f"{expert}_matrix")),
-                    averaged(delta, f"{expert}_vector"),
-                )
+            if forgets(state, expert):
+                matrix = from_half(averaged(delta, f"{expert}_matrix"))
+                vector = averaged(delta, f"{expert}_vector")
             else:
+                matrix0, vector0 = natural(base, expert)
                 matrix = matrix0 + from_half(delta[f"sum/{expert}_matrix"])
                 vector = vector0 + delta[f"sum/{expert}_vector"]
             state[f"{expert}_covariance"] = inverse(matrix)

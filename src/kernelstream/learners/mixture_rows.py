@@ -30,7 +30,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
-#: Targets this many usual errors away are outliers, as in the core's aggregation; looked for among at least so many rows.
+#: Targets this many usual errors away are outliers; looked for among at least so many rows.
 OUTLIER, OUTLIER_ROWS = 5.0, 16
 
 
