@@ -33,7 +33,7 @@ class Trees {
   static constexpr int64_t kRows = 40, kBytes = 1 << 20;  // rows kept per landmark, and bytes of their bins at most
   static constexpr int64_t kSampled = 4096, kFeatures = 32;  // rows and features that a tree looks at, at most
   static constexpr int64_t kFewest = 16, kMostOutputs = 32;  // fewer rows have no trees, nor have more outputs
-  static constexpr int64_t kWork = 4000;
+  static constexpr int64_t kWork = 3500;
   static constexpr int64_t kAtOnce = 8;
   static constexpr int64_t kBins = kVectorBytes == 64 ? 16 : 8;  // looked at together
   static constexpr int32_t kCoarse = 16;       // every so many edges one that is looked at first

@@ -79,9 +79,14 @@ class Window {
            rest = std::max(own - dot(k_.data(), t_.data(), lines()), 1e-9);
     points.put(r, rows, i);
     for (int64_t j = 0; j < points.count; ++j) {
-      double* row = inverse.data() + j * slots;
-      axpy(-leaves_[size_t(j)] * left, leaves_.data(), row, lines());
-      axpy(t_[size_t(j)] / rest, t_.data(), row, lines());
+      double* row = inverse.data() + j * slots;  // both changes while a line is at hand
+      Line<double> without = Line<double>::of(-leaves_[size_t(j)] * left), with = Line<double>::of(t_[size_t(j)] / rest);
+      for (int64_t l = 0; l < slots; l += kLine<double>) {
+        Line<double> to = Line<double>::at(row + l);
+        to.add_product(without, Line<double>::at(leaves_.data() + l));
+        to.add_product(with, Line<double>::at(t_.data() + l));
+        to.to(row + l);
+      }
     }
     for (int64_t j = 0; j < points.count; ++j) {
       inverse[size_t(r * slots + j)] = inverse[size_t(j * slots + r)] = -t_[size_t(j)] / rest;

@@ -351,7 +351,7 @@ class Labels:
 class Trees:
     """Regression trees, each fitted to what the others leave; rows as bins, sums of slopes as integers."""
 
-    LEAVES, EDGES, SAMPLED, FEATURES, WORK, RATE = 16, 254, 4096, 32, 4000, 0.15
+    LEAVES, EDGES, SAMPLED, FEATURES, WORK, RATE = 16, 254, 4096, 32, 3500, 0.15
 
     def __init__(self, width: int, outputs: int, regression: bool, budget: int) -> None:
         self.width, self.outputs, self.regression = width, outputs, regression

@@ -9,12 +9,12 @@ Nystrom map whitened, and a linear part.
 
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
 squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
-``[1, z]``; (5) *window*: kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how
-often a label follows itself, apart for rows that are a copy of the one before, and the classes' recent frequencies;
-(7) *trees*: small regression trees, each fitted to what the others leave at the last rows (see ``src/core/trees.hpp``). In
-regression all use the squared loss, (1) to (3) differ in their prior, and (6) is the target before; after an outlier the forecast
-may be the outlier itself (see ``src/core/labels.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the
-*lasting* one; (3) and (5) the *recent* one.
+``[1, z]``, which forgets 3 rounds in 100,000 of a stream and nothing of a set; (5) *window*: kernel ridge regression on the
+last 50 rows, scaled as the recent memory scales; (6) *labels*: how often a label follows itself, apart for rows that are a copy
+of the one before, and the classes' recent frequencies; (7) *trees*: small regression trees, each fitted to what the others
+leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to (3) differ in their prior,
+and (6) is the target before; after an outlier the forecast may be the outlier itself (see ``src/core/labels.hpp``). (1), (2)
+and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5) the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
 (1) to (3) see ``[L^-1 k(landmarks, z), 1, f]`` with f its scores before the round, bounded by 8.
