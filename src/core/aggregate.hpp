@@ -29,11 +29,12 @@ class Aggregate {
   // Regression: a target further from the forecast than kOutlier usual errors is an outlier, from round kOutlierRounds on. It is learnt
   // as if it were that far; one further than kFar usual errors as if it were nearer, by the square of the ratio: so far away no target
   // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is to
-  // be kFar deviations of the targets away too. Outliers one after another, on the same side, are a change, and learnt as they are:
-  // `outliers` is drawn to the side of an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there is
-  // a change. The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete). So where
-  // more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers, but the rule.
-  static constexpr double kOutlier = 8, kFar = 16, kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
+  // be kFar deviations of the targets away too. Outliers one after another are a change, of the level or of the scale, and are learnt
+  // as they are: `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there
+  // is a change. The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all
+  // of them in a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers,
+  // but the rule.
+  static constexpr double kOutlier = 8, kFar = 20, kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
   static constexpr double kCounted = 4, kFirstCounted = 3;
   static constexpr int64_t kOutlierRounds = 8, kFirstErrors = 64;
 
@@ -47,7 +48,7 @@ class Aggregate {
   double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
   std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
   bool outlier = false;  // regression: whether the target last learnt was one
-  double outliers = 0;  // regression: outliers among the last targets: the share above less that below
+  double outliers = 0;  // regression: whether the last targets were outliers, from 0 to 1
 
   Aggregate() = default;
   Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, int64_t even_ = -1, double late_share_ = kLabelsShare)
@@ -161,6 +162,8 @@ class Aggregate {
     double miss = y - mean_[0], away = std::abs(miss), reach = kOutlier * usual_error, far = kFar * usual_error;
     if (noise_rounds < kFirstErrors) far = std::max(far, kFar);
     outlier = noise_rounds >= kOutlierRounds && away > reach;
+    outliers += outlier ? (1 - outliers) * kOutlierPace : -outliers * kUsualPace;
+    bool change = outlier && outliers >= kChange;
     if (away > far) reach *= far / away * (far / away);
     if (noise_rounds < kFirstErrors) {
       first_errors[size_t(noise_rounds)] = away;
@@ -176,12 +179,11 @@ class Aggregate {
         usual_error = std::max(before, std::sqrt(total / kFirstErrors));
       }
     } else {
-      double most = kCounted * usual_error, square = std::min(miss * miss, most * most), before = usual_error * usual_error;
-      usual_error = std::sqrt(before + (square - before) * std::max(1 / (noise_rounds + 1), 1e-3));
+      double counted = change ? away : std::min(away, kCounted * usual_error), before = usual_error * usual_error;
+      usual_error = std::sqrt(before + (counted * counted - before) * std::max(1 / (noise_rounds + 1), 1e-3));
     }
     usual_error = std::max(usual_error, std::sqrt(kLeastNoise));
-    outliers += outlier ? (std::copysign(1.0, miss) - outliers) * kOutlierPace : -outliers * kUsualPace;
-    return outlier && std::abs(outliers) < kChange ? mean_[0] + std::copysign(reach, miss) : y;
+    return outlier && !change ? mean_[0] + std::copysign(reach, miss) : y;
   }
 
   // The targets' unit changes by this factor.

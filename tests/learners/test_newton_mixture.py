@@ -1038,6 +1038,16 @@ def test_targets_far_from_all_others_are_not_learnt():
     assert errors[1] < 1.03 * errors[0]
 
 
+def test_another_scale_of_the_targets_is_followed():
+    """All targets are outliers then, to both sides."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, size=(3000, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    y[1500:] *= 100
+    predicted = KernelRegressor(NewtonMixture(budget=100)).predict_then_learn(X, y)
+    assert r2_score(y[1900:], predicted[1900:]) > 0.9
+
+
 def test_a_plane_that_turns_is_followed():
     """As well as by plain gradient steps, of the step size that is best for it."""
     rng = np.random.default_rng(2)

@@ -232,14 +232,15 @@ class Aggregate:
 
     def bounded(self, z: Array, y: float) -> float:
         """The target that is learnt: not too far from the forecast, unless the last ones were too."""
-        forecast, reach, far = float(self.forecast(z)[0]), 8 * self.usual_error, 16 * self.usual_error
+        forecast, reach, far = float(self.forecast(z)[0]), 8 * self.usual_error, 20 * self.usual_error
         miss = abs(y - forecast)
         self.outlier = self.rounds >= 8 and miss > reach
         if self.rounds < 64:
-            far = max(far, 16.0)
+            far = max(far, 20.0)
         if miss > far:
             reach *= (far / miss) ** 2
-        side = math.copysign(1, y - forecast) if self.outlier else 0
+        self.outliers = 0.9 * self.outliers + 0.1 if self.outlier else 0.5 * self.outliers
+        change = self.outlier and self.outliers >= 0.25
         if self.rounds < 64:
             self.first_errors.append(miss)
             self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
@@ -251,11 +252,10 @@ class Aggregate:
                     self.usual_error = max(before, math.sqrt(bounded.mean()))
         else:
             rate = max(1 / (self.rounds + 1), 1e-3)
-            counted = min(miss, 4 * self.usual_error)
+            counted = miss if change else min(miss, 4 * self.usual_error)
             self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * counted**2)
         self.usual_error = max(self.usual_error, 1e-6)
-        self.outliers = 0.9 * self.outliers + 0.1 * side if side else 0.5 * self.outliers
-        return forecast + side * reach if side and abs(self.outliers) < 0.25 else y
+        return forecast + math.copysign(reach, y - forecast) if self.outlier and not change else y
 
     def rescale(self, factor: float) -> None:
         """Another unit of the targets."""
