@@ -75,6 +75,17 @@ def test_the_least_squares_expert_of_the_default_in_parts_is_one_pass(k):
         np.testing.assert_allclose(a, b, atol=1e-8 * np.abs(b).max())
 
 
+def test_experts_that_forget_are_averaged():
+    """Two parts of the same rows are one such part; an expert whose statistics add knows more then."""
+    base = pack(base_of(NewtonMixture(40)))
+    parts = [delta(base, X[FIRST:], Y[FIRST:], task=f"part {i}") for i in range(2)]
+    one, two = (unpack(add(base, parts[:n]))[0].learner_.state() for n in (1, 2))
+    for expert in ("recent", "linear"):
+        for name in (f"{expert}_weights", f"{expert}_covariance"):
+            np.testing.assert_allclose(two[name], one[name], atol=1e-8 * np.abs(one[name]).max())
+    assert np.trace(two["least_squares_covariance"]) < 0.9 * np.trace(one["least_squares_covariance"])
+
+
 @pytest.mark.parametrize("outputs", [0, 2, 3])
 def test_one_part_of_the_default_is_one_pass(outputs):
     y = np.digitize(Y, [0, 1][: outputs - 1]) if outputs else Y

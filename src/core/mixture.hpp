@@ -207,7 +207,7 @@ template <class T> class Mixture {
     local_aggregate.admit(included_locally());
     if (learnt) due.add({MemoryKind::recent});
   }
-  // After `ordered` or what is pending was read: `linear` forgets nothing of a set, and no other rounds are pending than such ones.
+  // After `ordered`, or what is pending, changed: `linear` forgets in a stream and not in a set, and so did the rounds pending.
   void settle_linear() {
     Newton& linear = newtons[Expert::linear];
     linear.keep = ordered ? kLinearKeep : 1;
