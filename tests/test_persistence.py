@@ -593,7 +593,7 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     assert today.decision_function(X).tobytes() == model.decision_function(X).tobytes()
     assert len(today.partial_fit(X, y).learner_.state()["local_rows"]) == len(y)
     assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
-    # What linear, the stacks and the shares make of the rows to come follows other rules today; all other experts learn as they did.
+    # What linear, the stacks and the shares learn follows other rules today; all other experts learn as they did.
     after = model.learner_.state()
     for name, array in expected["after"].items():
         np.testing.assert_allclose(after[name], array, rtol=1e-9, atol=1e-9, err_msg=name)
