@@ -1045,24 +1045,32 @@ def test_another_scale_of_the_targets_is_followed():
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
     y[1500:] *= 100
     predicted = KernelRegressor(NewtonMixture(budget=100)).predict_then_learn(X, y)
-    assert r2_score(y[1900:], predicted[1900:]) > 0.9
+    assert (
+        r2_score(y[1600:2000], predicted[1600:2000]) > 0.9
+    )  # 0.67 if only outliers on the same side are a change
 
 
 def test_a_plane_that_turns_is_followed():
-    """As well as by plain gradient steps, of the step size that is best for it."""
-    rng = np.random.default_rng(2)
-    X, angle = rng.normal(size=(6000, 8)), np.linspace(0, 2, 6000)
-    normal = np.cos(angle)[:, None] * np.eye(8)[0] + np.sin(angle)[:, None] * np.eye(8)[1]
-    y = ((X * normal).sum(axis=1) + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
-    ours = KernelClassifier(NewtonMixture(budget=50)).predict_then_learn(X, y) != y
-    best = 1.0
-    for step in (0.003, 0.01, 0.03, 0.1, 0.3):
-        w, wrong = np.zeros(8), np.zeros(len(y), bool)
-        for i, x in enumerate(X):
-            wrong[i] = (w @ x > 0) != y[i]
-            w += step * (y[i] - expit(w @ x)) * x
-        best = min(best, wrong[1000:].mean())
-    assert ours[1000:].mean() < 1.05 * best
+    """1.10 times the errors of gradient steps of the size that is best in hindsight; 1.23 if linear forgets nothing."""
+    turn, ours, best = 1e-3 * np.array([1, -1, 1, -1, 1, 0, 0, 0, 0, 0]), 0.0, 0.0
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        X, normal = rng.uniform(-1, 1, size=(5000, 10)), rng.random(10)
+        above = (X * (normal + np.arange(len(X))[:, None] * turn)).sum(axis=1) > 0
+        y = (above ^ (rng.random(len(X)) < 0.05)).astype(int)
+        wrong = KernelClassifier(NewtonMixture(budget=50)).predict_then_learn(X, y) != y
+        ours += wrong[1000:].mean()
+        best += min(gradient_errors(X, y, step)[1000:].mean() for step in (0.003, 0.01, 0.03, 0.1))
+    assert ours < 1.15 * best
+
+
+def gradient_errors(X, y, step):
+    """Which rows a logistic model on the features, learnt by gradient steps, gets wrong."""
+    w, wrong = np.zeros(X.shape[1]), np.zeros(len(y), bool)
+    for i, x in enumerate(X):
+        wrong[i] = (w @ x > 0) != y[i]
+        w += step * (y[i] - expit(w @ x)) * x
+    return wrong
 
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
