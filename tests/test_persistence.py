@@ -571,9 +571,8 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
         shape = (2, 7, 7)[: -1 if name == "stack_weights" else None] if name != "shares" else (9,)
         array = np.delete(state[name].reshape(shape), trees, axis=-1)
         state[name] = (np.delete(array, trees, axis=1) if name == "stack_covariances" else array).ravel()
-    kept = sum(
-        array.size for name, array in state.items() if name not in since and not name.startswith("trees_")
-    )
+    since |= {name for name in state if name.startswith("trees_") or "confidence" in name}
+    kept = sum(array.size for name, array in state.items() if name not in since)
     assert kept == sum(array.size for array in old.values())
     for name, array in old.items():
         if name in ("numbers", "counters"):
@@ -589,7 +588,12 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
             assert state[new].tobytes() == array.tobytes(), name
     expected = json.loads(GOLDEN_MIXTURE.with_suffix(".json").read_text())
     X, y = np.array(expected["X"]), np.array(expected["y"])
-    np.testing.assert_allclose(model.decision_function(X), expected["scores"], rtol=1e-10)
+    # After t rows a score of a least-squares fit counts t / (t + 20) today: after very many it counts as it did.
+    after_many, _ = persistence.unpack(persistence.pack(model))
+    state = after_many.learner_.state()
+    after_many.learner_.restore(state | {"learnt": state["learnt"] + 10**12 * len(state["kept_targets"])})
+    np.testing.assert_allclose(after_many.decision_function(X), expected["scores"], rtol=1e-10)
+    np.testing.assert_array_equal(model.predict(X), after_many.predict(X))
     assert today.decision_function(X).tobytes() == model.decision_function(X).tobytes()
     assert len(today.partial_fit(X, y).learner_.state()["local_rows"]) == len(y)
     assert model.predict_then_learn(X, y).tolist() == expected["predicted"]
@@ -675,6 +679,17 @@ def test_a_default_model_of_format_5_loads_and_goes_on():
     for name in ("labels_copy_repeats", "labels_copy_changes"):
         np.testing.assert_array_equal(state[name], np.zeros(3))
     goes_on(model)
+
+
+def test_a_default_model_of_format_6_loads_and_goes_on():
+    """What it knows stays as it is: how sure its least-squares experts may be it learns from then on."""
+    model, _, state = loaded_golden(6)
+    assert (state["confidences"] == 1).all()
+    assert (state["local_confidences"] == 1).all()
+    goes_on(model)
+    learnt = model.learner_.state()
+    for name in ("confidences", "local_confidences"):
+        assert ((learnt[name] != 1) == (state[name.replace("ces", "ce_variances")] > 0)).all()
 
 
 def test_hostile_files_of_format_1_are_refused():

@@ -3,7 +3,10 @@
 // The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression
 // sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts; `stack` with all the past,
 // `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds the experts
-// change so much that how they compare then tells little of later rounds. The forecast is the candidates' mean weighted by their shares
+// change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but that their
+// sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all erred in the
+// first rounds soon says the opposite. Experts fitted by least squares do not know how sure they are: each such candidate's logits are
+// multiplied by its confidence, learnt by the steps of a stack of this expert alone. The forecast is the candidates' mean weighted by their shares
 // (fixed share): shares times likelihood, then kShared of the total spread as at the start (evenly, but the labels expert gets
 // kLabelsShare of an even share). Likelihoods below kLeastLikelihood count as that, so with classes sum_t -log(p_t + kLeastLikelihood), p_t the forecast of
 // the class that came, is at most the bounded log loss of the best sequence of the K candidates plus
@@ -20,7 +23,8 @@ namespace KS_MODULE {
 class Aggregate {
  public:
   static constexpr int kStacks = 2;
-  static constexpr double kShared = 1e-3, kStackPrior = 0.5, kLeastLikelihood = 1e-4, kLeastNoise = 1e-12;
+  static constexpr double kShared = 1e-3, kStackPrior = 0.5, kStackSum = 0.25, kLeastConfidence = 0.1, kLeastLikelihood = 1e-4,
+                          kLeastNoise = 1e-12;
   static constexpr double kLabelsShare = 0.01;  // the labels expert, the last one, sees no rows and has to earn its share
   static constexpr double kHeavyTails = 4;  // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
@@ -44,6 +48,7 @@ class Aggregate {
   double late_share = kLabelsShare;
   std::vector<double> shares;  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
+  std::vector<double> confidences, confidence_variances;  // of the experts; a variance of 0: the confidence stays 1
   double noise = 1, noise_rounds = 0;  // regression: recent mean squared error of the forecast, over how many rounds
   double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
   std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
@@ -51,7 +56,9 @@ class Aggregate {
   double outliers = 0;  // regression: whether the last targets were outliers, from 0 to 1
 
   Aggregate() = default;
-  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, int64_t even_ = -1, double late_share_ = kLabelsShare)
+  // squares: the experts that are fitted by least squares, of which the confidence is learnt where there are classes.
+  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, std::vector<int64_t> squares, int64_t even_ = -1,
+            double late_share_ = kLabelsShare)
       : experts(experts_),
         main(main_),
         outputs(outputs_),
@@ -61,6 +68,9 @@ class Aggregate {
         shares(size_t(candidates()), 1.0 / double(candidates())),
         stack_weights(size_t(kStacks * experts), 1.0 / double(experts)),
         stack_covariances(size_t(kStacks * experts * experts), 0.0),
+        confidences(size_t(experts), 1.0),
+        confidence_variances(size_t(experts), 0.0),
+        squared_(regression_ ? std::vector<int64_t>() : std::move(squares)),
         forecasts_(size_t(candidates() * outputs)),
         z_(size_t(experts * outputs)),
         mean_(size_t(outputs)),
@@ -97,6 +107,12 @@ class Aggregate {
     start_weights_.assign(size_t(experts), 0.0);
     for (int64_t e = 0; e < experts; ++e)
       if (start_shares_[size_t(e)] > 0) start_weights_[size_t(e)] = mains > 0 ? double(e < main) / mains : 1;
+    double sum = kStackSum;
+    for (int64_t e = 0; e < experts; ++e) sum += alone(e);
+    start_covariance_.resize(size_t(experts * experts));
+    for (int64_t e = 0; e < experts; ++e)
+      for (int64_t d = 0; d < experts; ++d)
+        start_covariance_[size_t(e * experts + d)] = double(e == d) * alone(e) - alone(e) * alone(d) / sum;
   }
 
   void restart() {
@@ -105,12 +121,12 @@ class Aggregate {
     usual_error = 1;
     first_errors.assign(size_t(kFirstErrors), 0.0);
     shares = start_shares_;
-    std::fill(stack_covariances.begin(), stack_covariances.end(), 0.0);
-    for (int s = 0; s < kStacks; ++s)
-      for (int64_t e = 0; e < experts; ++e) {
-        stack_weights[size_t(s * experts + e)] = start_weights_[size_t(e)];
-        stack_covariances[size_t((s * experts + e) * experts + e)] = stack_prior(e);
-      }
+    for (int s = 0; s < kStacks; ++s) {
+      std::copy_n(start_weights_.begin(), experts, stack_weights.begin() + s * experts);
+      std::copy_n(start_covariance_.begin(), experts * experts, stack_covariances.begin() + s * experts * experts);
+    }
+    std::fill(confidences.begin(), confidences.end(), 1.0);
+    for (int64_t e : squared_) confidence_variances[size_t(e)] = kStackPrior;
   }
 
   // Go on with more candidates: each begins with what is shared in one round, an expert with no weight in the stacks, a stack as
@@ -122,7 +138,8 @@ class Aggregate {
     for (int64_t k = 0; k < candidates(); ++k) {
       bool added = included_[size_t(k)] && !before[size_t(k)];
       total += shares[size_t(k)] = added ? kShared * start_shares_[size_t(k)] : shares[size_t(k)];
-      for (int s = 0; s < kStacks && added && k < experts; ++s) stack_covariances[size_t((s * experts + k) * experts + k)] = stack_prior(k);
+      for (int s = 0; s < kStacks && added && k < experts; ++s)
+        stack_covariances[size_t((s * experts + k) * experts + k)] = start_covariance_[size_t(k * experts + k)];
     }
     for (double& share : shares) share /= total;
     for (int s = 1; s < kStacks; ++s)
@@ -138,10 +155,8 @@ class Aggregate {
   // The forecast (class probabilities, or a value) from the experts' logits or values, experts x outputs.
   const double* forecast(const double* z) {
     std::copy_n(z, experts * outputs, z_.data());
-    std::copy_n(z, experts * outputs, forecasts_.data());
-    for (int s = 0; s < kStacks; ++s) stack_forecast(s, z, forecasts_.data() + (experts + s) * outputs);
-    if (!regression)
-      for (int64_t k = 0; k < candidates(); ++k) softmax(forecasts_.data() + k * outputs);
+    for (int64_t e = 0; e < experts; ++e) expert_forecast(e);
+    for (int s = 0; s < kStacks; ++s) restack_forecast(s);
     for (int64_t c = 0; c < outputs; ++c) {
       mean_[size_t(c)] = 0;
       for (int64_t k = 0; k < candidates(); ++k) mean_[size_t(c)] += shares[size_t(k)] * forecasts_[size_t(k * outputs + c)];
@@ -211,9 +226,14 @@ class Aggregate {
       shares[size_t(k)] = (1 - kShared) * shares[size_t(k)] / total + kShared * start_shares_[size_t(k)];
     weight *= double(learnt) / (double(learnt) + kStackRounds);
     int steps = regression || !(weight > 1) ? 1 : int(std::min<double>(std::ceil(weight), kMostSteps));
+    for (int64_t e : squared_)
+      for (int step = 0; step < steps; ++step) {  // one long step would go too far
+        if (step) expert_forecast(e);
+        learn_confidence(e, int64_t(y), weight / steps);
+      }
     for (int s = 0; s < kStacks; ++s) {
       forget(s);
-      for (int step = 0; step < steps; ++step) {  // one long step would go too far
+      for (int step = 0; step < steps; ++step) {
         if (step) restack_forecast(s);
         restack(s, y, weight / steps);
       }
@@ -227,7 +247,8 @@ class Aggregate {
   }
 
  private:
-  double stack_prior(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
+  // The prior variance of a stack weight, if nothing is known of the sum.
+  double alone(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
 
   void softmax(double* z) const {
     if (outputs == 2) {  // the same with one exponential: that of the larger one is 1
@@ -245,11 +266,26 @@ class Aggregate {
   void forget(int s) {
     double *w = stack_weights.data() + s * experts, *P = stack_covariances.data() + s * experts * experts;
     if (kKeep[s] == 1) return;
-    for (int64_t i = 0; i < experts * experts; ++i) P[i] *= kKeep[s];
-    for (int64_t e = 0; e < experts; ++e) {
-      P[e * experts + e] += (1 - kKeep[s]) * stack_prior(e);
-      w[e] = start_weights_[size_t(e)] + std::sqrt(kKeep[s]) * (w[e] - start_weights_[size_t(e)]);
-    }
+    for (int64_t i = 0; i < experts * experts; ++i) P[i] = kKeep[s] * P[i] + (1 - kKeep[s]) * start_covariance_[size_t(i)];
+    for (int64_t e = 0; e < experts; ++e) w[e] = start_weights_[size_t(e)] + std::sqrt(kKeep[s]) * (w[e] - start_weights_[size_t(e)]);
+  }
+
+  // A Newton step of an expert's confidence from its last forecast.
+  void learn_confidence(int64_t e, int64_t y, double weight) {
+    double &confidence = confidences[size_t(e)], &variance = confidence_variances[size_t(e)];
+    const double *p = forecast_of(e), *z = z_.data() + e * outputs;
+    double right = std::min(std::max(p[y], 1e-6), 1 - 1e-6), g = z[y];
+    for (int64_t c = 0; c < outputs; ++c) g -= p[c] * z[c];
+    double damp = 1 / (1 + weight * right / (1 - right) * variance * g * g);
+    confidence = std::max(confidence + weight * damp * variance * g, kLeastConfidence);
+    variance *= damp;
+  }
+
+  // An expert's forecast of the row last forecast, with its confidence as it is now.
+  void expert_forecast(int64_t e) {
+    double* to = forecasts_.data() + e * outputs;
+    for (int64_t c = 0; c < outputs; ++c) to[c] = confidences[size_t(e)] * z_[size_t(e * outputs + c)];
+    if (!regression) softmax(to);
   }
 
   // A stack's forecast of the row last forecast, with its weights as they are now.
@@ -299,7 +335,8 @@ class Aggregate {
   }
 
   std::vector<bool> included_;
-  std::vector<double> start_shares_, start_weights_;  // what shares and stack weights begin with and are drawn to
+  std::vector<double> start_shares_, start_weights_, start_covariance_;  // what shares and stacks begin with and are drawn to
+  std::vector<int64_t> squared_;
   std::vector<double> forecasts_, z_, mean_, g_, v_, sorted_;
 };
 

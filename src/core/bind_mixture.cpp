@@ -308,8 +308,8 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
     const double *begin = from.data(), *end = begin + from.size();
     require(std::all_of(begin, end, [](double v) { return std::isfinite(v); }), "the state's array " + array.name + " is not finite");
     if (array.name == "kept_targets") require(known_classes(x.set.outputs, begin, from.size()), "the state's classes are out of range");
-    if (array.name == "kept_weights")
-      require(std::all_of(begin, end, [](double v) { return v >= 0; }), "the state's weights must not be negative");
+    if (array.name == "kept_weights" || array.name.find("confidence") != std::string::npos)
+      require(std::all_of(begin, end, [](double v) { return v >= 0; }), "the state's array " + array.name + " must not be negative");
   }
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);

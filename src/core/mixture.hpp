@@ -1,7 +1,9 @@
 // NewtonMixture's rounds: seven experts on scaled rows, their aggregation, and the signs that something is to be rebuilt.
 //
 // What the aggregation sees of an expert, in classification: its score as the logit of the class (of class 1 against 0 where there
-// is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit.
+// is one output), kSquaredLogit times that where the expert is fitted by least squares to -1 and +1, bounded by kLogit. After t rows such
+// a score counts t / (t + kFewRows): a fit to few rows goes through nearly all of them, and its score of another is nearly -1 or +1, be it
+// right or wrong.
 //
 // Scaling, landmarks and bandwidths are chosen in Python (learners/newton_mixture.py) from the rows kept here; a run stops when a
 // memory is `due`, that is to be rebuilt. Everything is double, whatever the rows are. docs/default.md says where each of its
@@ -31,7 +33,7 @@ template <class T> class Mixture {
   // after at least kCusumRounds rounds; the recent one when its coverage is below kLeastCoverage of what it was.
   static constexpr double kCusumLimit = 64, kCusumSlack = 0.01, kLeastCoverage = 0.75;
   static constexpr int64_t kCusumRounds = 32, kNever = std::numeric_limits<int64_t>::max();
-  static constexpr double kSquaredLogit = 4, kLogit = 15;
+  static constexpr double kSquaredLogit = 4, kFewRows = 20, kLogit = 15;
   // What is kept of the past in a round. Of `linear` much more than of `recent`: its prior variances are far above what is left of them
   // after some rows, so that the little which comes back in a round lets it follow within hundreds of rows.
   static constexpr double kRecentKeep = 0.999, kLinearKeep = 0.99997;
@@ -84,8 +86,9 @@ template <class T> class Mixture {
         window(window_size, set.width, set.outputs),
         trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
         labels(classes()),
-        aggregate(Expert::count, Expert::window, classes(), set.regression),
-        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression, LocalExpert::neighbours,
+        aggregate(Expert::count, Expert::window, classes(), set.regression, {Expert::least_squares, Expert::window}),
+        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression,
+                        {LocalExpert::neighbours, LocalExpert::smoothed, LocalExpert::latest}, LocalExpert::neighbours,
                         kLocalShare[set.regression]),
         local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows) {
     extra = extra_features();
@@ -629,8 +632,7 @@ template <class T> class Mixture {
       for (int64_t c = 0; c < C; ++c) {
         double f = set.outputs == C ? raw_[size_t(e * C + c)] : c ? raw_[size_t(e)] : 0;
         bool squared = e == Expert::least_squares || e == Expert::window;
-        if (!set.regression) f = std::min(std::max(squared ? kSquaredLogit * f : f, -kLogit), kLogit);
-        z_[size_t(e * C + c)] = f;
+        z_[size_t(e * C + c)] = set.regression ? f : squared ? squared_logit(f) : std::min(std::max(f, -kLogit), kLogit);
       }
     if (set.regression)
       z_[Expert::labels] = learnt ? standard(kept_targets[size_t((learnt - 1) % capacity)]) : 0;
@@ -646,6 +648,11 @@ template <class T> class Mixture {
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
+  }
+
+  // The logit of a score that is fitted by least squares.
+  double squared_logit(double s) const {
+    return double(learnt) / (double(learnt) + kFewRows) * std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
   }
 
   // Regression: how far the target of the row last forecast may be, up to a factor that is calibrated in Python. The usual error and the
@@ -671,7 +678,7 @@ template <class T> class Mixture {
     auto see_targets = [&](LocalExpert::Name which) {
       for (int64_t c = 0; c < C; ++c) {
         double s = set.outputs == C ? f[c] : c ? f[0] : 0;
-        z[which * C + c] = set.regression ? s : std::min(std::max(kSquaredLogit * s, -kLogit), kLogit);
+        z[which * C + c] = set.regression ? s : squared_logit(s);
       }
     };
     auto see = [&](LocalExpert::Name of_targets, LocalExpert::Name of_residuals) {

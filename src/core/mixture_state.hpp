@@ -193,6 +193,8 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("shares", x.aggregate.shares, x.aggregate.shares.size());
   vector("stack_weights", x.aggregate.stack_weights, x.aggregate.stack_weights.size());
   vector("stack_covariances", x.aggregate.stack_covariances, x.aggregate.stack_covariances.size());
+  vector("confidences", x.aggregate.confidences, x.aggregate.confidences.size());
+  vector("confidence_variances", x.aggregate.confidence_variances, x.aggregate.confidence_variances.size());
   all.numbers.push_back({"noise", &x.aggregate.noise, positive, most});
   all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, -most, most});
   all.numbers.push_back({"usual_error", &x.aggregate.usual_error, positive, most});
@@ -209,6 +211,8 @@ template <class T> Layout layout(Mixture<T>& x) {
     vector("local_shares", x.local_aggregate.shares, x.local_aggregate.shares.size());
     vector("local_stack_weights", x.local_aggregate.stack_weights, x.local_aggregate.stack_weights.size());
     vector("local_stack_covariances", x.local_aggregate.stack_covariances, x.local_aggregate.stack_covariances.size());
+    vector("local_confidences", x.local_aggregate.confidences, x.local_aggregate.confidences.size());
+    vector("local_confidence_variances", x.local_aggregate.confidence_variances, x.local_aggregate.confidence_variances.size());
     all.numbers.push_back({"local_noise", &x.local_aggregate.noise, positive, most});
     all.numbers.push_back({"local_noise_rounds", &x.local_aggregate.noise_rounds, -most, most});
     all.counts.push_back({"local_next", &x.local.next, 0, many});

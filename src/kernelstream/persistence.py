@@ -44,7 +44,7 @@ Model = KernelClassifier | KernelRegressor
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
-FORMAT = 6
+FORMAT = 7
 """The format written. A file of a higher one is refused; lower ones are read.
 
 2: NewtonMixture's state. 3: the same, its log of events, the calibration of a regression. 4: its trees. 5: one more local

@@ -250,6 +250,20 @@ def test_what_is_above_the_diagonal_of_the_whitening_is_zero():
         assert (np.diagonal(whitening) > 0).all()
 
 
+def test_stacks_know_what_their_weights_sum_to():
+    """A priori: which expert is right is open, that they are right together is known to a deviation of a half."""
+    state = started("three", 3).state()
+    for name, alone in (
+        ("", [0.5] * 6 + [0.005]),  # labels begin with a hundredth of a share
+        ("local_", [0.5] + [0.05] * 5),
+    ):
+        n = len(alone)
+        for P in state[f"{name}stack_covariances"].reshape(2, n, n):
+            np.testing.assert_allclose(P.sum(), 1 / (1 / sum(alone) + 1 / 0.25), rtol=1e-12)
+            for i, j in ((n - 3, n - 2), (1, 2)):  # two of the same prior
+                np.testing.assert_allclose(P[i, i] + P[j, j] - 2 * P[i, j], alone[i] + alone[j], rtol=1e-12)
+
+
 # ---- blocks ----
 
 
@@ -497,6 +511,30 @@ def test_only_seen_classes_are_predicted_from_the_second_row_on():
         assert all(made[i] in y[:i] for i in range(1, 40))
         told = KernelClassifier(NewtonMixture(8)).predict_then_learn(X, y, classes=list("abcde"))
         assert told[1] == y[0]
+
+
+def curved(kind, rng, n):
+    """Rows of two features whose classes no plane parts."""
+    X = rng.normal(size=(n, 2))
+    if kind == "ring":
+        return X, (np.sum(X**2, axis=1) > 1.4).astype(int)
+    if kind == "quarters":
+        return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+    part = rng.integers(0, 6, size=n)
+    return 2 * rng.normal(size=(6, 2))[part] + 0.5 * X, part % 3
+
+
+def test_the_first_rows_of_curved_classes_are_predicted_as_well_as_by_the_nearest_row():
+    """Fits of least squares to few rows are right more often than linear ones there, but too sure of it: that must not cost them
+    their share."""
+    ours = nearest = 0
+    for kind in ("ring", "quarters", "groups"):
+        for seed in range(40):
+            X, y = curved(kind, np.random.default_rng(seed), 60)
+            ours += (KernelClassifier().predict_then_learn(X, y) != y).sum()
+            apart = np.sum((X[:, None] - X[None]) ** 2, axis=2)
+            nearest += 1 + sum(y[apart[i, :i].argmin()] != y[i] for i in range(1, 60))
+    assert ours < 1.03 * nearest
 
 
 @pytest.mark.parametrize("budget", [1, 2, 8, 60])
@@ -890,6 +928,24 @@ def test_probabilities_are_calibrated(classes):
     assert np.isfinite(np.log(p)).all()
 
 
+@pytest.mark.parametrize("task", ["two", "three"])
+def test_the_confidence_of_a_least_squares_expert_is_learnt(task):
+    """Where it is never wrong it becomes surer than its scores, where labels are noise less sure; that of others stays."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1500, 2))
+    part = (X[:, 0] > 0) + (X[:, 0] > 1)
+    sure = {}
+    for noise in (0.0, 0.9):
+        code = np.where(rng.random(1500) < noise, rng.integers(0, 3, size=1500), part)
+        learner = started(task, 2)
+        learner.run(as_rows(X), code.astype(float) if task == "three" else np.where(code > 0, 1.0, -1.0))
+        state = learner.state()
+        sure[noise] = np.append(state["confidences"], state["local_confidences"])
+        assert (np.flatnonzero(sure[noise] != 1) == [1, 4, 8, 10, 12]).all()
+    assert (sure[0.0][[1, 8, 12]] > 1.1).all()  # the window and the mean of 64 rows err near the borders
+    assert (sure[0.9][[1, 4, 8, 12]] < 0.6).all()
+
+
 @pytest.mark.parametrize("labels", [["b", "a"], ["z", "b", "m", "a"]])
 def test_probabilities_are_ordered_and_sum_to_one(labels):
     rng = np.random.default_rng(19)
@@ -958,7 +1014,8 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
         *(("recent_decay", 2.0), ("lasting_varying", 0.5), ("recent_varying", 0.5)),
     ):
         bad.append({name: np.array([value])})
-    bad.append({"kept_weights": -good["kept_weights"]})
+    names = ("kept_weights", *(name for name in good if name.endswith("confidences")))
+    bad += [{name: -good[name]} for name in names]
     if task == "three":
         bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
     for change in bad:

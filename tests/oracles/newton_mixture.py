@@ -207,6 +207,13 @@ class Aggregate:
         self.mean *= part[:experts]
         self.mean /= self.mean.sum()
         self.start = self.STACK_PRIOR * np.diag(late)
+        # as if the sum of the weights had been measured, with a variance of 0.25
+        along = self.start.sum(axis=1)
+        self.start -= np.outer(along, along) / (along.sum() + 0.25)
+        squared = [1, 3, 5] if local else [1, 4]  # neighbours, smoothed, latest; least_squares, window
+        self.confidences, self.confidence_variances = np.ones(experts), np.zeros(experts)
+        if not regression:
+            self.confidence_variances[squared] = self.STACK_PRIOR
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers, self.outlier = 1.0, 0, 0.0, False
@@ -265,7 +272,7 @@ class Aggregate:
 
     def candidates(self, z: Array) -> Array:
         """Probabilities or values of every candidate; z: experts x classes."""
-        forecasts = np.vstack([z, *(w @ z for w in self.stacks)])
+        forecasts = np.vstack([self.confidences[:, None] * z, *(w @ z for w in self.stacks)])
         return forecasts if self.regression else np.array([softmax(row) for row in forecasts])
 
     def forecast(self, z: Array) -> Array:
@@ -288,7 +295,8 @@ class Aggregate:
         likelihood = np.exp(-weight * (losses - losses.min()))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
         self.shares = (1 - self.SHARED) * self.shares + self.SHARED * self.start_shares
-        weight *= learnt / (learnt + 64)  # for the stacks
+        weight *= learnt / (learnt + 64)  # for the stacks and the confidences
+        self.learn_confidences(z, y, weight)
         for i, keep in enumerate(self.KEEP):
             before = self.candidates(z)[self.E + i]  # the forecast made before anything was forgotten
             self.P[i] = keep * self.P[i] + (1 - keep) * self.start
@@ -302,6 +310,18 @@ class Aggregate:
             self.rounds += 1
             self.noise += ((y - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
             self.noise = max(self.noise, 1e-12)
+
+    def learn_confidences(self, z: Array, y: float, weight: float) -> None:
+        """Newton steps of -log softmax(confidence z)_y, as those of a stack of one expert."""
+        steps = min(math.ceil(weight), 64) if weight > 1 else 1
+        for e in np.flatnonzero(self.confidence_variances):
+            for _ in range(steps):
+                p = softmax(self.confidences[e] * z[e])
+                right = min(max(p[int(y)], 1e-6), 1 - 1e-6)
+                slope = z[e, int(y)] - p @ z[e]
+                precision = 1 / self.confidence_variances[e] + weight / steps * right / (1 - right) * slope**2
+                self.confidence_variances[e] = 1 / precision
+                self.confidences[e] = max(0.1, self.confidences[e] + weight / steps * slope / precision)
 
     def stack_step(self, i: int, z: Array, y: float, weight: float, p: Array) -> None:
         """One Newton step of a stack from its forecast p."""
@@ -689,10 +709,14 @@ class NewtonMixture(Learner):
         raw = self.raw(x)
         if self.regression:
             return np.vstack([raw, [[self.standard(self.kept[-1][1]) if self.kept else 0.0]]])
-        raw[[1, 4]] *= 4
+        raw[[1, 4]] = self.squared_logits(raw[[1, 4]])
         if self.outputs == 1:
             raw = np.hstack([np.zeros((6, 1)), raw])
         return np.vstack([np.clip(raw, -15, 15), self.labels.logits(self.copy(x))])
+
+    def squared_logits(self, scores: Array) -> Array:
+        """Of a fit by least squares, which is overconfident after few rows."""
+        return np.clip(4 * scores, -15, 15) * (self.learnt / (self.learnt + 20))
 
     def copy(self, x: Array) -> bool:
         """Whether the row is the one learnt last once more."""
@@ -734,7 +758,7 @@ class NewtonMixture(Learner):
                 continue
             if self.outputs == 1:
                 f, missing = np.append(0.0, f), np.append(-missing, missing)
-            seen += [np.clip(4 * f, -15, 15), np.log(np.maximum(p + missing / 2, 0.005))]
+            seen += [self.squared_logits(f), np.log(np.maximum(p + missing / 2, 0.005))]
         return np.array(seen[:-1])  # the latest rows correct nothing
 
     def learn_local(self, x: Array, label: float, target: float, w: float, p: Array) -> None:

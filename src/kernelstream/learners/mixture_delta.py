@@ -1,7 +1,7 @@
 """Merging NewtonMixture: what a part learnt with the memories of its base, and what several parts make of that base.
 
-- lasting, least_squares, stack, and linear of a set: sums in natural parameters. With the covariance P and the weights w of an
-  expert, ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one pass over all
+- lasting, least_squares, stack, confidences, and linear of a set: sums in natural parameters. With the covariance P and the
+  weights w of an expert, ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one pass over all
   rows, to rounding; for logistic Newton steps it is streaming variational Bayes: each part linearises around its own weights.
 - recent, linear of a stream, forgetting_stack, and numbers that follow the stream (noise, coverage, frequencies of classes): the
   mean by rows. So the merged model forgets by the rows of one part, not of all.
@@ -106,6 +106,13 @@ def stacks(state: State, name: str) -> list[tuple[Array, Array]]:
     return parts
 
 
+def confidences(state: State, name: str) -> tuple[Array, Array]:
+    """The precisions of the experts' confidences and those times the confidences; 0 where a confidence stays 1."""
+    variances = state[f"{name}confidence_variances"]
+    precisions = np.divide(1, variances, out=np.zeros_like(variances), where=variances > 0)
+    return precisions, precisions * state[f"{name}confidences"]
+
+
 def delta_between(base: State, state: State, rows: int, task: str, capacities: dict[str, int]) -> State:
     """What a part has learnt since its base; no round is pending in either. ``capacities``: rows of full rings."""
     n = float(rows)
@@ -135,6 +142,11 @@ def delta_between(base: State, state: State, rows: int, task: str, capacities: d
             f"sum/{name}stack_vector": stack[1] - stack0[1],
             f"sum/{name}forgetting_matrix": n * half(forgetting[0]),
             f"sum/{name}forgetting_vector": n * forgetting[1],
+        }
+        (precision, sure), (precision0, sure0) = confidences(state, name), confidences(base, name)
+        delta |= {
+            f"sum/{name}confidence_precisions": precision - precision0,
+            f"sum/{name}confidence_vector": sure - sure0,
         }
     for name in _present(FOLLOWED, state):
         delta[f"sum/{name}"] = n * np.asarray(state[name], np.float64)
@@ -179,6 +191,14 @@ def added(base: State, delta: State) -> State:
         state["linear_weights"] += averaged(delta, "linear_weights")
     for name in _aggregations(state):
         _add_aggregation(state, delta, name, stacks(base, name)[0])
+        precisions, sure = confidences(base, name)
+        learnt = precisions > 0
+        precisions, sure = (
+            precisions + delta[f"sum/{name}confidence_precisions"],
+            sure + delta[f"sum/{name}confidence_vector"],
+        )
+        state[f"{name}confidence_variances"][learnt] = 1 / precisions[learnt]
+        state[f"{name}confidences"][learnt] = sure[learnt] / precisions[learnt]
     for name in _present(FOLLOWED, state):
         state[name] = averaged(delta, name)
     for name in _present(COUNTED, state):

@@ -19,7 +19,8 @@ and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3)
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
 (1) to (3) see ``[L^-1 k(landmarks, z), 1, f]`` with f its scores before the round, bounded by 8.
 
-Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``).
+Aggregation. Fixed share over the experts and two stacked forecasts (see ``src/core/aggregate.hpp``). Scores of (2), (5) and of
+the local fits count t / (t + 20) after t rows, times a confidence that is learnt where the candidate stands alone.
 
 Local memory. Many rows, of which the nearest are found through cells, and kernel ridge regression on those (see
 ``src/core/local.hpp``): of the targets, and of the residuals of the aggregation's forecast. A second aggregation of the same kind
@@ -609,9 +610,18 @@ class NewtonMixture(CoreLearner):
 
     def upgrade_state(self, state: State) -> State:
         """The state of an older version as one of today."""
-        return self._by_rows(
-            self._with_copies(self._with_local_experts(self._with_trees(self._with_local(state))))
-        )
+        for step in (
+            *(self._with_local, self._with_trees, self._with_local_experts),
+            *(self._with_copies, self._with_confidences, self._by_rows),
+        ):
+            state = step(state)
+        return state
+
+    def _with_confidences(self, state: State) -> State:
+        """A state of format 6: the confidences of its experts are those of a model that has learnt nothing."""
+        if "shape" not in state or "confidences" in state or "confidence_variances" in state:
+            return state
+        return {name: array for name, array in self._empty(state).items() if "confidence" in name} | state
 
     @staticmethod
     def _with_copies(state: State) -> State:
@@ -699,7 +709,8 @@ class NewtonMixture(CoreLearner):
         shares[:n], shares[-2:] = before[:n], before[n:]
         weights = np.zeros((2, experts))
         weights[:, :n] = state["local_stack_weights"].reshape(2, n)
-        covariances = fresh["local_stack_covariances"].reshape(2, experts, experts).copy()
+        prior = fresh["local_stack_covariances"].reshape(2, experts, experts)
+        covariances = prior * np.eye(experts)
         covariances[:, :n, :n] = state["local_stack_covariances"].reshape(2, n, n)
         return state | {
             "local_shares": shares,
