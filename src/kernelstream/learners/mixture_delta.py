@@ -1,8 +1,9 @@
 """Merging NewtonMixture: what a part learnt with the memories of its base, and what several parts make of that base.
 
 - lasting, least_squares, stack, confidences, and linear of a set: sums in natural parameters. With the covariance P and the
-  weights w of an expert, ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one pass over all
-  rows, to rounding; for logistic Newton steps it is streaming variational Bayes: each part linearises around its own weights.
+  weights w of an expert, ``A = P^-1`` and ``b = A w``; a part has added ``A - A0`` and ``b - b0``. For least squares this is one
+  pass over all rows, to rounding; for logistic Newton steps it is streaming variational Bayes: each part linearises around its
+  own weights.
 - recent, linear of a stream, forgetting_stack, and numbers that follow the stream (noise, coverage, frequencies of classes): the
   mean by rows. So the merged model forgets by the rows of one part, not of all.
 - linear of wide rows: its squares add, its weights are averaged by rows.
