@@ -8,7 +8,18 @@ from sklearn.datasets import make_classification
 
 import kernelstream
 from kernelstream import Gaussian, KernelClassifier, KernelRegressor, MergeError, ModelFileError
-from kernelstream.learners import BOGD, FOGD, KRLS, NOGD, LinearPA, NewtonMixture, Projectron, registered
+from kernelstream.learners import (
+    BOGD,
+    FOGD,
+    KRLS,
+    NOGD,
+    LinearPA,
+    NewtonMixture,
+    Projectron,
+    newton_mixture,
+    registered,
+)
+from kernelstream.learners.mixture_delta import newest_last
 from kernelstream.merging import add, combine, delta, digest, in_epochs, learn_epoch
 from kernelstream.persistence import pack, unpack
 from kernelstream.rows import rows_of_state
@@ -357,6 +368,30 @@ def test_categories_that_parts_meet_get_features_in_the_next_epoch():
     few = {"colour": colours, "size": np.ones(4)}
     np.testing.assert_allclose(model.predict(few), [0, 1, 2, 5], atol=0.5)
     assert kernelstream.merging.in_epochs(pack(base), epochs, learn) == pack(model)
+
+
+@pytest.mark.parametrize("ring", ["trees", "local"])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_an_epoch_that_fails_half_way_leaves_the_model_as_it_was(monkeypatch, ring, error):
+    """The default is changed in several steps, of which any may run out of memory or be interrupted."""
+    model = KernelRegressor(NewtonMixture(20)).partial_fit(X[:300], Y[:300])
+    before = pack(model)
+
+    def learn(base, tasks):
+        return [delta(base, X[300:600], Y[300:600], task=task) for task in tasks]
+
+    def fail(arrays, name):
+        if name == ring:
+            raise error
+        return newest_last(arrays, name)
+
+    monkeypatch.setattr(newton_mixture, "newest_last", fail)
+    with pytest.raises(error):
+        learn_epoch(model, ["one"], learn)
+    assert pack(model) == before
+    monkeypatch.undo()
+    learn_epoch(model, ["one"], learn)
+    assert pack(model) == add(before, learn(before, ["one"]))
 
 
 def test_classes_are_admitted_between_epochs():

@@ -1,12 +1,4 @@
-// The local memory of NewtonMixture: many rows kept, the nearest ones found through cells, and a small kernel machine on those.
-//
-// A row kept is its scaled row times the features' relevances, in steps of 1 / kSteps, as 16-bit integers. Square distances are sums
-// of integers, exact in any order: the nearest rows depend on neither the machine nor the chunks.
-//
-// Cells. Each row lies in one cell, each cell under one landmark, the nearest to its rows. A cell of more than kSplit rows is split in
-// two halves along the line between two rows far apart. A query looks at the cells under its kProbed nearest landmarks (more, while
-// these have fewer than kLeastProbed rows), the nearest mean first, until kMeasured rows have been measured. When the memory is full the oldest row leaves; an empty cell is free.
-// Were there no free cell when one is needed, a row would lie in none, and would not be found.
+// The local memory of NewtonMixture: rows kept with what is known of each, and a small kernel machine on the nearest ones.
 //
 // The kernel machine is kernel ridge regression on the kNeighbours nearest rows: coefficients a = (K + kRidge I)^-1 k with a Matern
 // kernel (3/2) whose length is kLength times the median distance of the neighbours. sum_i a_i y_i forecasts the target, sum_i a_i r_i
@@ -20,39 +12,11 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
-#include <new>
 #include <vector>
 
-#include "rows.hpp"
-#include "simd.hpp"
-#include "steps.hpp"
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "cells.hpp"
 
 namespace KS_MODULE {
-
-// Memory that begins with a cache line: a row of 64 steps is two lines then, and not three. Much of it begins with a large page, and
-// asks for such: rows far apart are looked at, and a processor knows where only so many pages are.
-constexpr size_t kLargePage = size_t(1) << 21;
-template <class T> struct LineAllocator {
-  using value_type = T;
-  LineAllocator() = default;
-  template <class U> LineAllocator(const LineAllocator<U>&) {}
-  static std::align_val_t alignment(size_t n) { return std::align_val_t(n * sizeof(T) < 2 * kLargePage ? 64 : kLargePage); }
-  T* allocate(size_t n) {
-    void* p = ::operator new(n * sizeof(T), alignment(n));
-#if defined(MADV_HUGEPAGE)
-    if (size_t(alignment(n)) == kLargePage) madvise(p, n * sizeof(T) / kLargePage * kLargePage, MADV_HUGEPAGE);
-#endif
-    return static_cast<T*>(p);
-  }
-  void deallocate(T* p, size_t n) { ::operator delete(p, alignment(n)); }
-  bool operator==(const LineAllocator&) const { return true; }
-  bool operator!=(const LineAllocator&) const { return false; }
-};
 
 // All pairs i < j of N rows, those of the first row first; in whole lines of doubles, the last ones being of row 0 with itself.
 template <int64_t N> struct Pairs {
@@ -71,123 +35,63 @@ template <int64_t N> struct Pairs {
   }
 };
 
-class Local {
+class Local : public Cells {
  public:
-  using Step = KS_MODULE::Step;
-  using Steps = std::vector<Step, LineAllocator<Step>>;
-  static constexpr double kSteps = 512, kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
-  static constexpr int64_t kNeighbours = 24, kAround = 64, kProbed = 8, kSplit = 64, kMeasured = 512, kLeastProbed = 256;
-  static constexpr int64_t kLatest = 512, kLatestNear = 8;
+  static constexpr double kLength = 2, kRidge = 0.03, kNothing = 0.5, kLightest = 1e-9, kHeaviest = 1e3, kUsualRows = 4;
+  static constexpr int64_t kNeighbours = 24, kAround = 64, kLatest = 512, kLatestNear = 8;
   static constexpr double kLatestLength = 0.2, kLatestNothing = 0.03;
   static constexpr Pairs<kNeighbours> kPairs{};
-  static constexpr int64_t kExact = 112;  // so many squares of differences below 8 kSteps fit 32 bits
-  static constexpr int64_t kCells = 16;  // ranked at first: usually enough to have kMeasured rows
-  static constexpr int64_t kAhead = 24;  // rows fetched ahead
-  static constexpr int64_t kFirstRows = 256;  // allocated at first; then twice as many again and again
-  static constexpr int64_t kCellsPerSplit = 4;  // cells at most, per kSplit rows allocated
   static constexpr double kLargest = 1e30;  // of a target, standardised
 
-  int64_t width = 0, stride = 0, outputs = 1, capacity = 0;  // capacity: rows at most, 0 if there is no local memory
-  int64_t count = 0, next = 0;  // rows kept; rows put since the memory began
-  Steps rows;  // by slot
-  std::vector<float> targets, weights, residuals;
-  std::vector<int32_t> cells;  // of each slot; -1: none
-  std::vector<int32_t> landmark_of;  // of each cell, -1 if it is free
-  std::vector<double> relevance;  // of each feature, in (0, 1]: what its scaled value is multiplied by
-
-  struct Near {
-    int64_t square;
-    int32_t which;
-    bool operator<(const Near& o) const { return square != o.square ? square < o.square : which < o.which; }
-  };
+  int64_t outputs = 1;
+  std::vector<float> targets, weights, residuals;  // by slot
   std::vector<Near> near;  // the neighbours of the query, by slot, the nearest first
   std::vector<Near> around;  // and more of them: the rows that the smoother takes
   std::vector<Near> latest;  // the nearest of the last rows
 
   Local() = default;
-  Local(int64_t width_, int64_t outputs_, int64_t capacity_)
-      : width(width_),
-        stride((width_ + 15) / 16 * 16),
-        outputs(outputs_),
-        capacity(capacity_),
-        relevance(size_t(capacity_ ? width_ : 0), 1.0),
-        zero_(relevance.size(), 0.0),
-        query_(size_t(stride)) {}
+  Local(int64_t width_, int64_t outputs_, int64_t capacity_) : Cells(width_, capacity_), outputs(outputs_) {}
 
-  // Bytes per landmark, whose first cell is there from the start, and per row kept.
-  static int64_t landmark_bytes(int64_t width) { return cell_bytes((width + 15) / 16 * 16); }
-  static int64_t row_bytes(int64_t width, int64_t outputs) {
-    int64_t stride = (width + 15) / 16 * 16;
-    return 2 * stride + 4 * (3 + outputs) + (kCellsPerSplit * cell_bytes(stride) + kSplit - 1) / kSplit;
-  }
+  static int64_t row_bytes(int64_t width, int64_t outputs) { return Cells::row_bytes(width) + 4 * (2 + outputs); }
+  size_t nbytes() const { return Cells::nbytes() + size_t(allocated_ * 4 * (2 + outputs)); }
 
-  size_t nbytes() const {
-    return size_t(allocated_ * (2 * stride + 4 * (3 + outputs))) + (allocated_ ? most_cells() : 0) * size_t(cell_bytes(stride)) +
-           8 * relevance.size();
-  }
-
-  // The landmarks, scaled, and what 0 is when scaled.
-  void place(const Rows<double>& points, const double* zero) {
-    zero_.assign(zero, zero + width);
-    landmarks_.assign(size_t(points.n * stride), 0);
-    for (int64_t j = 0; j < points.n; ++j) steps(points, j, landmarks_.data() + j * stride);
-    cells_of_.assign(size_t(points.n), {});
-  }
-
-  // Forgets all rows, and gives back their memory.
   void clear() {
-    count = next = allocated_ = n_ = 0;
-    for (auto* a : {&cells, &landmark_of, &members_, &size_, &free_, &sums_}) *a = {};
+    Cells::clear();
+    n_ = 0;
     for (auto* a : {&targets, &weights, &residuals}) *a = {};
-    rows = means_ = {};
-    cells_of_.assign(cells_of_.size(), {});
-    near.clear();
-    around.clear();
-    latest.clear();
+    for (auto* a : {&near, &around, &latest}) a->clear();
+  }
+
+  void allocate(int64_t n) {
+    Cells::allocate(n);
+    make_place();
   }
 
   // Looks for the neighbours of scaled row r.
   void look(const Rows<double>& z, int64_t r) {
-    steps(z, r, query_.data());
-    rank();
-    with_squares([&](auto& squares) { find(squares); });
+    Cells::look(z, r, kAround, around);
+    near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
   }
+  // Looks for the nearest of the last rows.
+  void look_back() { Cells::look_back(kLatest, kLatestNear, latest); }
 
-  // Keeps scaled row r; residual: one per output.
-  void put(const Rows<double>& z, int64_t r, double y, double weight, const float* residual) {
-    steps(z, r, query_.data());
-    rank_nearest();
-    put(y, weight, residual);
-  }
-
-  // Keeps the row of the last query.
+  // Keeps the row of the last query; residual: one per output.
   void put(double y, double weight, const float* residual) {
-    if (order_.empty()) return;
-    int32_t slot = int32_t(next++ % capacity);
-    if (count < capacity) {
-      allocate(++count);
-    } else {
-      leave(slot);
-    }
-    std::copy_n(query_.data(), stride, rows.data() + slot * stride);
+    int32_t slot = Cells::put();
+    if (slot < 0) return;
+    make_place();
     targets[size_t(slot)] = float(std::min(std::max(y, -kLargest), kLargest));
     weights[size_t(slot)] = float(weight);
     std::copy_n(residual, outputs, residuals.data() + slot * outputs);
-    int32_t cell = home_;
-    if (cell < 0 || landmark_of[size_t(cell)] < 0) {  // not looked at, or its last row left to make place
-      queue_.clear();
-      add_cells(order_[0].which);
-      with_squares([&](auto& squares) { cell = measure_cells(squares.of_others, queue_.size()); });
-      if (cell < 0) cell = open(order_[0].which);
-    }
-    if (cell >= 0 && size_[size_t(cell)] > kSplit) cell = split(cell);
-    enter(cell, slot);
   }
-
+  // Keeps scaled row r.
+  void put(const Rows<double>& z, int64_t r, double y, double weight, const float* residual) {
+    ask(z, r);
+    put(y, weight, residual);
+  }
   // Keeps a row that another local memory with the same scaling and relevances kept.
   void put(const Step* row, double y, double weight, const float* residual) {
-    std::copy_n(row, width, query_.data());
-    rank_nearest();
+    ask(row, width);
     put(y, weight, residual);
   }
 
@@ -224,19 +128,6 @@ class Local {
   }
   void smooth_latest() {
     smooth(latest, kLatestNear, kLatestLength, kLatestNothing, [&](int32_t slot) { return 1 - double(age(slot)) / double(kLatest); }, c_);
-  }
-
-  // Looks for the nearest of the last rows; of rows equally far the younger one comes first.
-  void look_back() {
-    int64_t n = std::min(count, kLatest), last = (next - 1) % capacity;
-    auto slot = [&](int64_t age) { return last - age + (age > last ? capacity : 0); };
-    with_squares([&](auto& squares) {
-      squares.of_others.resize(size_t(n));
-      measure([&](int64_t i) { return rows.data() + slot(i) * stride; }, n, squares.of_others.data());
-      least(squares.of_others, kLatestNear, latest, [](int32_t i) { return i; });
-    });
-    latest.resize(std::min(latest.size(), size_t(kLatestNear)));
-    for (Near& row : latest) row.which = int32_t(slot(row.which));
   }
 
   // f: one value per output; of targets -1 and +1 in classification. g: of residuals.
@@ -287,432 +178,50 @@ class Local {
   void rescale(const double* from) {
     std::vector<double> ratio(size_t(stride), 0.0);
     for (int64_t d = 0; d < width; ++d) ratio[size_t(d)] = relevance[size_t(d)] / from[d];
-    Local old(std::move(*this));
-    *this = Local(old.width, old.outputs, old.capacity);
-    relevance = old.relevance;
-    landmarks_ = old.landmarks_;
-    zero_ = old.zero_;
-    cells_of_.assign(old.cells_of_.size(), {});
+    Local old(*this);
+    clear();
+    std::vector<Step> moved(size_t(width), Step(0));
     for (int64_t i = 0; i < old.count; ++i) {
-      size_t slot = size_t((old.next - old.count + i) % capacity);
+      size_t slot = old.slot_of(i);
       const Step* row = old.rows.data() + slot * size_t(stride);
-      for (int64_t d = 0; d < stride; ++d) query_[size_t(d)] = Step(std::floor(row[d] * ratio[size_t(d)] + 0.5));
-      rank_nearest();
-      put(old.targets[slot], old.weights[slot], old.residuals.data() + slot * size_t(outputs));
+      for (int64_t d = 0; d < width; ++d) moved[size_t(d)] = Step(std::floor(row[d] * ratio[size_t(d)] + 0.5));
+      put(moved.data(), old.targets[slot], old.weights[slot], old.residuals.data() + slot * size_t(outputs));
     }
-  }
-
-  // How many rows were put after the one in a slot.
-  int64_t age(int64_t slot) const { return (next - 1 - slot) % capacity; }
-
-  // How many rows are allocated for n, and how many cells there may be.
-  int64_t allocated(int64_t n) const {
-    int64_t rows_ = std::min(kFirstRows, capacity);
-    while (rows_ < n) rows_ = std::min(2 * rows_, capacity);
-    return rows_;
-  }
-  size_t most_cells(int64_t n, int64_t n_landmarks) const { return size_t(n_landmarks + kCellsPerSplit * allocated(n) / kSplit); }
-
-  // Memory for n rows and their cells. What is allocated depends on n alone.
-  void allocate(int64_t n) {
-    if (n > allocated_) {
-      allocated_ = allocated(n);
-      rows.reserve(size_t(allocated_ * stride));
-      residuals.reserve(size_t(allocated_ * outputs));
-      for (auto* a : {&targets, &weights}) a->reserve(size_t(allocated_));
-      cells.reserve(size_t(allocated_));
-      for (auto* a : {&landmark_of, &size_}) a->reserve(most_cells());
-      members_.reserve(most_cells() * size_t(kSplit + 1));
-      sums_.reserve(most_cells() * size_t(stride));
-      means_.reserve(most_cells() * size_t(stride));
-    }
-    rows.resize(size_t(n * stride));
-    residuals.resize(size_t(n * outputs));
-    for (auto* a : {&targets, &weights}) a->resize(size_t(n));
-    cells.resize(size_t(n));
-  }
-
-  // Whether rows may lie in such cells under such landmarks: from a state.
-  static bool fit(const int32_t* cell, size_t n, const int32_t* landmark, size_t n_cells, int64_t n_landmarks) {
-    std::vector<int64_t> used(n_cells);
-    for (size_t i = 0; i < n; ++i) {
-      if (cell[i] < -1 || cell[i] >= int64_t(n_cells)) return false;
-      if (cell[i] >= 0 && ++used[size_t(cell[i])] > kSplit + 1) return false;
-    }
-    for (size_t c = 0; c < n_cells; ++c)
-      if (landmark[c] < -1 || landmark[c] >= n_landmarks || (used[c] > 0) != (landmark[c] >= 0)) return false;
-    return true;
-  }
-
-  // After the rows, their cells and landmark_of were written and the landmarks placed: what follows from them.
-  void settle() {
-    size_t n = landmark_of.size();
-    members_.assign(n * size_t(kSplit + 1), -1);
-    size_.assign(n, 0);
-    cells_of_.assign(cells_of_.size(), {});
-    sums_.assign(n * size_t(stride), 0);
-    means_.assign(n * size_t(stride), 0);
-    free_.clear();
-    for (size_t c = 0; c < n; ++c)
-      if (landmark_of[c] >= 0)
-        hang(int32_t(c), landmark_of[c]);
-      else
-        free_.push_back(int32_t(c));
-    std::make_heap(free_.begin(), free_.end(), std::greater<int32_t>());
-    for (int64_t s = 0; s < count; ++s) {
-      int32_t c = cells[size_t(s)];
-      if (c < 0) continue;
-      members_[size_t(c * (kSplit + 1) + size_[size_t(c)]++)] = int32_t(s);
-      int32_t* sum = sums_.data() + c * stride;
-      for (int64_t d = 0; d < stride; ++d) sum[d] += rows[size_t(s * stride + d)];
-    }
-    for (size_t c = 0; c < n; ++c) settle_mean(int32_t(c));
   }
 
   // Keeps what `from`, of fewer features or other outputs, keeps, the landmarks being placed; targets_: by slot of `from`;
   // residual(old, new) turns its residuals into ours.
   template <class F> void take(const Local& from, const float* targets_, F residual) {
     clear();
-    if (width == from.width && from.next == from.count && from.count <= capacity) {  // the same rows in the same slots and cells
-      allocate(from.count);
-      count = next = from.count;
-      std::copy(from.rows.begin(), from.rows.end(), rows.begin());
+    if (width == from.width && from.next == from.count && from.count <= capacity) {
+      copy(from);
+      make_place();
       std::copy_n(targets_, count, targets.begin());
       std::copy(from.weights.begin(), from.weights.end(), weights.begin());
-      std::copy(from.cells.begin(), from.cells.end(), cells.begin());
       for (int64_t i = 0; i < count; ++i) residual(from.residuals.data() + i * from.outputs, residuals.data() + i * outputs);
-      auto copy = [](auto& to, const auto& old) { to.insert(to.end(), old.begin(), old.end()); };  // within what is reserved
-      copy(landmark_of, from.landmark_of);
-      copy(members_, from.members_);
-      copy(size_, from.size_);
-      copy(sums_, from.sums_);
-      copy(means_, from.means_);
-      copy(free_, from.free_);
-      cells_of_ = from.cells_of_;
       return;
     }
     std::vector<float> mine(size_t(outputs), 0.0f);
     for (int64_t i = std::max<int64_t>(0, from.count - capacity); i < from.count; ++i) {
-      size_t slot = size_t((from.next - from.count + i) % from.capacity);
-      std::fill(query_.begin(), query_.end(), Step(0));
-      std::copy_n(from.rows.data() + slot * size_t(from.stride), from.width, query_.data());
-      rank_nearest();
+      size_t slot = from.slot_of(i);
       residual(from.residuals.data() + slot * size_t(from.outputs), mine.data());
+      ask(from.rows.data() + slot * size_t(from.stride), from.width);
       put(targets_[slot], from.weights[slot], mine.data());
     }
   }
 
  private:
   double weight(const Near& row) const { return std::min(std::max(double(weights[size_t(row.which)]), kLightest), kHeaviest); }
-  const Step* mean(int32_t cell) const { return means_.data() + cell * stride; }
-  size_t most_cells() const { return most_cells(allocated_, int64_t(cells_of_.size())); }
-  static int64_t cell_bytes(int64_t stride) { return 6 * stride + 4 * (kSplit + 4); }
 
-  // Scaled rows are moved so that 0 stays 0; here they are moved back, so that the rounding does not depend on the origin.
-  void steps(const Rows<double>& z, int64_t r, Step* to) const {
-    auto step = [&](int64_t d, double v) { to[d] = Step(std::floor((v + zero_[size_t(d)]) * relevance[size_t(d)] * kSteps + 0.5)); };
-    std::fill_n(to + width, stride - width, Step(0));
-    if (z.sparse())
-      for (int64_t d = 0; d < width; ++d) step(d, 0);
-    z.each(r, step);
-  }
-
-  // Square distances of rows a(i) and b(i), i < n, 32 or 64 bits each. Each difference is below 8 kSteps. Rows b that are `far` apart
-  // in memory are fetched ahead.
-  template <class S, class A, class B> void measure(A a, B b, int64_t n, S* out, bool far = false) const {
-    auto together = [&](auto number, S* to) {
-      auto from = [&](int r) { return a(number(r)); };
-      auto other = [&](int r) { return b(number(r)); };
-      if constexpr (sizeof(S) == 4) {
-        store(to, squares(from, other, 0, stride));
-      } else {
-        std::fill_n(to, kTogether, S(0));
-        for (int64_t d = 0; d < stride; d += kExact) add(to, squares(from, other, d, std::min(d + kExact, stride)));
-      }
-    };
-    int64_t i = 0;
-    for (; i + kTogether <= n; i += kTogether) {
-      for (int64_t r = i + kAhead; far && r < std::min(i + kAhead + kTogether, n); ++r) fetch(b(r), stride);
-      together([i](int r) { return i + r; }, out + i);
+  // For what is known of the rows, as many as there are.
+  void make_place() {
+    if (int64_t(targets.size()) == count) return;
+    residuals.reserve(size_t(allocated_ * outputs));
+    residuals.resize(size_t(count * outputs));
+    for (auto* a : {&targets, &weights}) {
+      a->reserve(size_t(allocated_));
+      a->resize(size_t(count));
     }
-    if (i == n) return;
-    S rest[kTogether];  // the last one again and again, if there are too few
-    together([i, n](int r) { return std::min(i + r, n - 1); }, rest);
-    std::copy_n(rest, n - i, out + i);
-  }
-  template <class S, class B> void measure(B b, int64_t n, S* out, bool far = false) const {  // of the query
-    const Step* query = query_.data();
-    measure([query](int64_t) { return query; }, b, n, out, far);
-  }
-  int64_t square(const Step* a, const Step* b) const {
-    int64_t out;
-    measure([a](int64_t) { return a; }, [b](int64_t) { return b; }, 1, &out);
-    return out;
-  }
-
-  // Square distances of the query, of as many bits as they need: f(those).
-  template <class S> struct Squares {
-    std::vector<S> of_landmarks, of_others;
-  };
-  template <class F> void with_squares(F f) { stride <= kExact ? f(narrow_) : f(wide_); }
-
-  // The landmarks nearest to the query, in order: at least kProbed of them, or the nearest alone, which a row to be kept needs.
-  void rank() {
-    rank_landmarks([&](const auto& squares) { rank(squares, kProbed); });
-  }
-  void rank_nearest() {
-    rank_landmarks([&](const auto& squares) {
-      const auto& all = squares.of_landmarks;
-      order_.clear();
-      if (all.empty()) return;
-      auto square = least_of(all, all.size());
-      order_.push_back({square, int32_t(std::find(all.begin(), all.end(), square) - all.begin())});
-    });
-  }
-  template <class F> void rank_landmarks(F ranked) {
-    with_squares([&](auto& squares) {
-      size_t n = cells_of_.size();
-      squares.of_landmarks.resize(n);
-      measure([&](int64_t j) { return landmarks_.data() + j * stride; }, int64_t(n), squares.of_landmarks.data());
-      ranked(squares);
-    });
-    home_ = -1;
-  }
-  template <class S> void rank(const Squares<S>& squares, int64_t wanted) {
-    least(squares.of_landmarks, wanted, order_, [](int32_t j) { return j; });
-  }
-
-  // At least the `wanted` nearest, in order, by their number in `squares`; of those equally far the one with the least tie(number)
-  // first. Few branches depend on the squares, because a processor cannot guess them.
-  template <class S, class F> void least(const std::vector<S>& squares, int64_t wanted, std::vector<Near>& to, F tie) {
-    constexpr int64_t kRanked = 128, kAtOnce = 16;
-    using V = std::conditional_t<sizeof(S) == 4, Int<float>, Int<double>>;
-    constexpr int64_t kLanes = int64_t(sizeof(V) / sizeof(S));
-    auto lanes = [](const S* from) {
-      V v;
-      std::memcpy(&v, from, sizeof v);
-      return v;
-    };
-    const S* square = squares.data();
-    int64_t n = int64_t(squares.size()), groups = (2 * wanted + kAtOnce - 1) / kAtOnce * kAtOnce, found = n;
-    S bound = std::numeric_limits<S>::max();
-    auto count = [](const S* from, int64_t n, S at_most) {
-      S total = 0;
-      for (int64_t i = 0; i < n; ++i) total += from[i] <= at_most;
-      return int64_t(total);
-    };
-    auto halve = [&](const S* from, int64_t n, int64_t most) {  // a bound that at least `wanted` and few more are not above
-      S low = -1;
-      bound = *std::max_element(from, from + wanted);
-      for (found = count(from, n, bound); found > most && bound - low > 1;) {
-        S middle = low + (bound - low) / 2;
-        int64_t fewer = count(from, n, middle);
-        (fewer < wanted ? low : bound) = middle;
-        if (fewer >= wanted) found = fewer;
-      }
-    };
-    if (groups <= kRanked && n > groups + groups / 2) {
-      // The least of each of twice as many groups as are wanted: a bound that half of these are not above is one for all, and nearly as good.
-      S least_of[kRanked] = {};
-      for (int64_t g = 0; g < groups; g += kLanes) {
-        V least = lanes(square + g);
-        int64_t i = g + groups;
-        for (; i + kLanes <= n; i += groups) {
-          V other = lanes(square + i);
-          least = other < least ? other : least;
-        }
-        std::memcpy(least_of + g, &least, sizeof least);
-        for (; i < n; ++i) least_of[g] = std::min(least_of[g], square[i]);
-      }
-      halve(least_of, groups, wanted + wanted / 8);
-      found = count(square, n, bound);
-    } else if (n > std::max(std::min(wanted + wanted / 4, kRanked), wanted)) {
-      halve(square, n, std::min(wanted + wanted / 4, kRanked));
-    }
-    chosen_.resize(size_t(n) + kAtOnce);
-    choose(square, n, bound, chosen_.data());
-    to.resize(size_t(found));
-    auto closer = [&](const Near& a, const Near& b) { return a.square != b.square ? a.square < b.square : tie(a.which) < tie(b.which); };
-    if (found > kRanked) {  // many of them, or many equally far
-      for (size_t k = 0; k < to.size(); ++k) to[k] = {square[chosen_[k]], chosen_[k]};
-      if (found > wanted) {
-        std::nth_element(to.begin(), to.begin() + wanted, to.end(), closer);
-        to.resize(size_t(wanted));
-      }
-      std::sort(to.begin(), to.end(), closer);
-      return;
-    }
-    S among[kRanked] = {}, place[kRanked];  // the place of each is how many are before it
-    for (int64_t k = 0; k < found; ++k) {
-      among[k] = square[chosen_[size_t(k)]];
-      to[size_t(k)].which = -1;
-    }
-    for (int64_t first = 0; first < found; first += kLanes) {
-      V here = lanes(among + first), before = {};
-      for (int64_t k = 0; k < found; ++k) before += among[k] < here ? V{} + S(1) : V{};
-      std::memcpy(place + first, &before, sizeof before);
-    }
-    for (int64_t k = 0; k < found; ++k) {
-      size_t at = size_t(place[k]);
-      while (to[at].which >= 0) ++at;  // taken by one equally far
-      to[at] = {among[k], chosen_[size_t(k)]};
-    }
-    for (size_t k = 1; k < to.size(); ++k) {
-      size_t from = k - 1;
-      if (to[k].square != to[from].square) continue;
-      while (k < to.size() && to[k].square == to[from].square) ++k;
-      std::sort(to.begin() + int64_t(from), to.begin() + int64_t(k), closer);
-    }
-  }
-
-  void add_cells(int32_t landmark) {
-    const std::vector<int32_t>& all = cells_of_[size_t(landmark)];
-    queue_.insert(queue_.end(), all.begin(), all.end());
-  }
-  // The distances of the cells in the queue; the nearest of the first n, -1 if there is none.
-  template <class S> int32_t measure_cells(std::vector<S>& squares, size_t n) {
-    squares.resize(queue_.size());
-    measure([&](int64_t i) { return mean(queue_[size_t(i)]); }, int64_t(queue_.size()), squares.data(), true);
-    if (!n) return -1;
-    int32_t best = std::numeric_limits<int32_t>::max();
-    S square = least_of(squares, n);
-    for (size_t i = 0; i < n; ++i)
-      if (squares[i] == square) best = std::min(best, queue_[i]);
-    return best;
-  }
-  // The least of the first n > 0 numbers, without a branch that depends on them.
-  template <class S> static S least_of(const std::vector<S>& numbers, size_t n) {
-    S least = numbers[0];
-    for (size_t i = 1; i < n; ++i) least = std::min(least, numbers[i]);
-    return least;
-  }
-
-  template <class S> void find(Squares<S>& squares) {
-    queue_.clear();
-    int64_t reached = 0;
-    size_t first = 0, n = cells_of_.size();  // first: cells under the nearest landmark
-    if (count <= kLeastProbed && n) {  // all rows: in what order does not matter
-      add_cells(order_[0].which);
-      first = queue_.size();
-      for (size_t j = 0; j < n; ++j)
-        if (int32_t(j) != order_[0].which) add_cells(int32_t(j));
-      for (int32_t cell : queue_) reached += size_[size_t(cell)];
-      n = 0;
-    }
-    for (size_t j = 0; j < n && (int64_t(j) < kProbed || reached < kLeastProbed); ++j) {
-      if (j == order_.size()) rank(squares, std::max(4 * int64_t(j), kLeastProbed * int64_t(n) / count));
-      size_t from = queue_.size();
-      add_cells(order_[j].which);
-      for (size_t i = from; i < queue_.size(); ++i) reached += size_[size_t(queue_[i])];
-      if (!j) first = queue_.size();
-    }
-    std::vector<S>& square = squares.of_others;
-    home_ = measure_cells(square, first);
-    slots_.clear();
-    auto take = [&](int32_t cell) {
-      const int32_t* member = members_.data() + cell * (kSplit + 1);
-      slots_.insert(slots_.end(), member, member + size_[size_t(cell)]);
-    };
-    if (reached <= kMeasured) {
-      for (int32_t cell : queue_) take(cell);
-    } else {
-      auto number = [&](int32_t i) { return queue_[size_t(i)]; };
-      int64_t all = int64_t(queue_.size()), wanted = std::min(kCells, all);
-      for (int64_t i = 0; int64_t(slots_.size()) < kMeasured; ++i) {
-        if (!i || i == int64_t(nearest_.size())) least(square, i ? wanted = std::min(4 * wanted, all) : wanted, nearest_, number);
-        take(queue_[size_t(nearest_[size_t(i)].which)]);
-      }
-    }
-    square.resize(slots_.size());
-    measure([&](int64_t i) { return rows.data() + slots_[size_t(i)] * stride; }, int64_t(slots_.size()), square.data(), true);
-    least(square, kAround, around, [&](int32_t i) { return age(slots_[size_t(i)]); });  // of rows equally far the younger one first
-    around.resize(std::min(around.size(), size_t(kAround)));
-    for (Near& row : around) row.which = slots_[size_t(row.which)];
-    near.assign(around.begin(), around.begin() + std::min(kNeighbours, int64_t(around.size())));
-  }
-
-  // A new cell under a landmark, -1 if there is no free one.
-  int32_t open(int32_t landmark) {
-    if (free_.empty() && landmark_of.size() >= most_cells()) return -1;
-    int32_t c;
-    if (!free_.empty()) {
-      std::pop_heap(free_.begin(), free_.end(), std::greater<int32_t>());
-      c = free_.back();
-      free_.pop_back();
-    } else {
-      c = int32_t(landmark_of.size());
-      landmark_of.push_back(0);
-      members_.resize(members_.size() + size_t(kSplit + 1));
-      size_.push_back(0);
-      sums_.resize(sums_.size() + size_t(stride));
-      means_.resize(means_.size() + size_t(stride));
-    }
-    std::fill_n(sums_.begin() + c * stride, stride, 0);
-    hang(c, landmark);
-    return c;
-  }
-  void hang(int32_t c, int32_t landmark) {
-    landmark_of[size_t(c)] = landmark;
-    cells_of_[size_t(landmark)].push_back(c);
-  }
-
-  void enter(int32_t c, int32_t slot) {
-    cells[size_t(slot)] = c;
-    if (c < 0) return;
-    members_[size_t(c * (kSplit + 1) + size_[size_t(c)])] = slot;
-    move(c, slot, 1);
-  }
-
-  void leave(int32_t slot) {
-    int32_t c = cells[size_t(slot)];
-    if (c < 0) return;
-    move(c, slot, -1);
-    int32_t *member = members_.data() + c * (kSplit + 1), left = size_[size_t(c)];
-    *std::find(member, member + left, slot) = member[left];
-    if (left) return;
-    std::vector<int32_t>& all = cells_of_[size_t(landmark_of[size_t(c)])];
-    *std::find(all.begin(), all.end(), c) = all.back();
-    all.pop_back();
-    landmark_of[size_t(c)] = -1;
-    free_.push_back(c);
-    std::push_heap(free_.begin(), free_.end(), std::greater<int32_t>());
-  }
-
-  // The sum and mean of a cell with a row more or less.
-  void move(int32_t c, int32_t slot, int sign) {
-    size_[size_t(c)] += sign;
-    int32_t* sum = sums_.data() + c * stride;
-    const Step* row = rows.data() + slot * stride;
-    for (int64_t d = 0; d < stride; ++d) sum[d] += sign * row[d];
-    settle_mean(c);
-  }
-  void settle_mean(int32_t c) {
-    const int32_t* sum = sums_.data() + c * stride;
-    Step* mean = means_.data() + c * stride;
-    double share = size_[size_t(c)] ? 1.0 / size_[size_t(c)] : 0;
-    for (int64_t d = 0; d < stride; ++d) mean[d] = Step(std::floor(sum[d] * share + 0.5));
-  }
-
-  // Splits a cell that has no place left; the half that the query is nearer to, or -1 if there is no free cell.
-  int32_t split(int32_t c) {
-    int32_t other = open(landmark_of[size_t(c)]);
-    if (other < 0) return -1;
-    const int32_t* member = members_.data() + c * (kSplit + 1);
-    std::vector<int32_t> all(member, member + size_[size_t(c)]);
-    auto row = [&](int32_t s) { return rows.data() + s * stride; };
-    auto farthest = [&](const Step* from) {
-      Near best{-1, 0};
-      for (int32_t s : all) best = std::max(best, Near{square(from, row(s)), s});
-      return best.which;
-    };
-    int32_t a = farthest(mean(c)), b = farthest(row(a));
-    std::vector<Near> along;
-    for (int32_t s : all) along.push_back({square(row(a), row(s)) - square(row(b), row(s)), s});
-    std::sort(along.begin(), along.end());
-    std::fill_n(sums_.begin() + c * stride, stride, 0);
-    size_[size_t(c)] = 0;
-    for (size_t i = 0; i < along.size(); ++i) enter(i < along.size() / 2 ? c : other, along[i].which);
-    return square(query_.data(), mean(c)) <= square(query_.data(), mean(other)) ? c : other;
   }
 
   // The mean over rows, at most `most` of them (whole lines), by a kernel of `length` times their median distance, and by age.
@@ -792,21 +301,7 @@ class Local {
     }
   }
 
-  std::vector<double> zero_;
-  std::vector<int32_t> members_;  // of each cell: its rows, kSplit + 1 places
-  std::vector<int32_t> size_;  // of each cell: how many rows
-  std::vector<int32_t> sums_;  // of each cell
-  Steps means_;
-  std::vector<std::vector<int32_t>> cells_of_;  // of each landmark, in any order
-  std::vector<int32_t> free_;  // cells, a heap: the least number is taken first
-  Steps landmarks_, query_;
-  std::vector<Near> order_, nearest_;  // landmarks, cells
-  std::vector<int32_t> queue_;  // cells to be looked at
-  int64_t n_ = 0, allocated_ = 0;
-  int32_t home_ = -1;  // the nearest cell under the nearest landmark, if the query was looked at
-  Squares<int32_t> narrow_;
-  Squares<int64_t> wide_;
-  std::vector<int32_t> slots_, chosen_;
+  int64_t n_ = 0;  // neighbours
   alignas(64) double pairs_[kPairs.count + 2 * kLine<double>] = {};
   alignas(64) double K_[kNeighbours * kNeighbours] = {}, a_[kNeighbours] = {}, b_[kAround] = {}, c_[kLatestNear] = {}, k_[kNeighbours] = {};
 };

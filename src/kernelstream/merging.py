@@ -296,11 +296,16 @@ def learn_epoch(
     Returns:
         The bytes of the deltas, and what was wrong with those that were done again.
     """
-    good, refused, size = _deltas_of(pack(model), tasks, learn, retries)
+    base = pack(model)
+    good, refused, size = _deltas_of(base, tasks, learn, retries)
     record, arrays = _together(good)  # deltas that do not go together are refused before anything is counted
     with ThreadPoolExecutor(1) as other:
         beside = None if meanwhile is None else other.submit(meanwhile)
-        _add(model, arrays, record["news"])
+        try:
+            _add(model, arrays, record["news"])
+        except BaseException:  # whatever it was, the model is not to be half of one
+            model.__dict__ = unpack(base)[0].__dict__
+            raise
         if beside is not None:
             beside.result()
     return size, refused
