@@ -18,7 +18,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.errors import ScoreOverflowError
 from kernelstream.labels import add_class
-from kernelstream.learners import NewtonMixture
+from kernelstream.learners import NewtonMixture, newton_mixture
 from kernelstream.rows import as_rows
 from oracles.newton_mixture import Aggregate
 from oracles.newton_mixture import NewtonMixture as Oracle
@@ -1208,6 +1208,63 @@ def test_the_table_of_the_documentation_names_what_is_there():
                 named |= {one.replace("lasting", expert) for expert in ("least_squares", "recent", "linear")}
     states = started("two", 3).state().keys() | started("two", 40).state().keys()
     assert named - {"recent_...", "learner.state()"} == states - {"shape"}
+
+
+# ---- relevances ----
+
+
+def balls(n, seed):
+    """Twelve balls in 20 dimensions, four of each class: all features matter alike."""
+    rng = np.random.default_rng(seed)
+    part = rng.integers(0, 12, size=n)
+    return rng.normal(size=(12, 20))[part] + rng.normal(size=(n, 20)), part % 3
+
+
+def two_of_twenty(n, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 20))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 0] > 1)
+
+
+@pytest.mark.parametrize("rows", [balls, two_of_twenty])
+def test_the_power_of_the_relevances_is_the_best_one_left_out(monkeypatch, rows):
+    """Against loops over the rows kept."""
+    X, y = rows(600, 1)
+    powers, relevance = newton_mixture.RELEVANCE_POWERS, {}
+    for tried in (powers, *((power,) for power in powers)):
+        monkeypatch.setattr(newton_mixture, "RELEVANCE_POWERS", tried)
+        learner = NewtonMixture(150).start(20, 3)  # 600 rows kept
+        learner.run(as_rows(X), y.astype(float))
+        relevance[tried] = learner.state()["local_relevance"]
+    state = learner.state()
+    z = (X - state["lasting_centre"]) * state["lasting_scale"]
+    z /= 1 + np.abs(z) / 4
+    losses = []
+    for power in powers:
+        points, loss = z * relevance[(power,)], 0.0
+        for i in range(600 - 128, 600):
+            apart = np.sqrt(np.sum((points - points[i]) ** 2, axis=1))
+            near = [j for j in np.argsort(apart, kind="stable") if j != i][:24]
+            r = math.sqrt(3) * apart[near] / (2 * np.median(apart[near]))
+            k = (1 + r) * np.exp(-r)
+            for c in range(3):
+                loss += ((1 if y[i] == c else -1) - k @ np.where(y[near] == c, 1, -1) / (k.sum() + 0.5)) ** 2
+        losses.append(loss)
+    best = powers[int(np.argmin(losses))]
+    assert (best < 1) == (rows is balls)
+    np.testing.assert_array_equal(relevance[powers], relevance[(best,)])
+
+
+def test_where_all_features_matter_alike_the_nearest_rows_are_not_better():
+    ours = nearest = 0
+    for seed in range(8):
+        X, y = balls(2000, seed)
+        ours += (KernelClassifier().predict_then_learn(X, y) != y)[800:].sum()
+        squares = np.sum(X**2, axis=1)
+        apart = squares[:, None] + squares - 2 * X @ X.T
+        for i in range(800, 2000):
+            near = np.argpartition(apart[i, :i], 10)[:10]
+            nearest += np.bincount(y[near]).argmax() != y[i]
+    assert ours < 1.02 * nearest
 
 
 # ---- the latest rows ----

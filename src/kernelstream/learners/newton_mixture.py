@@ -24,7 +24,8 @@ the local fits count t / (t + 20) after t rows, times a confidence that is learn
 
 Local memory. Many rows, of which the nearest are found through cells, and kernel ridge regression on those (see
 ``src/core/local.hpp``): of the targets, and of the residuals of the aggregation's forecast. A second aggregation of the same kind
-joins the three. A feature counts in the distance by its relevance, how much the least_squares expert's score changes with it.
+joins the three. A feature counts in the distance by its relevance, how much the least_squares expert's score changes with it, to
+the power that would have forecast the last rows kept best.
 Relevances are estimated at each rebuild of the lasting memory, when the local memory begins again from the rows kept, and when
 16, 64 and 256 budget rows have been learnt since. Wide rows have no local memory.
 
@@ -113,8 +114,13 @@ ROWS_OF_RINGS = (
 COUNTS_OF_RINGS = ("local_next", "trees_next", "trees_grown")
 #: Fewer rows than these are no local memory.
 MIN_LOCAL = 32
-#: Of how many rows kept the slopes are taken; what is the least slope, the largest being 1; and the power of it.
-SLOPES, LEAST_SLOPE, RELEVANCE_POWER = 200, 0.02, 1.5
+#: Of how many rows kept the slopes are taken, and what is the least slope, the largest being 1.
+SLOPES, LEAST_SLOPE = 200, 0.02
+#: Powers of the slopes that are tried as relevances, on the last so many rows, if more than so many are kept; else the first
+#: power is taken. Targets of a regression further than so many deviations count as these: wild ones tell nothing of distances.
+RELEVANCE_POWERS, POWER_ROWS, MIN_POWERS, POWER_TARGETS = (1.5, 0.75, 0.0), 128, 512, 10.0
+#: Means over so many neighbours are compared, beside 0 with this weight.
+POWER_NEIGHBOURS, POWER_NOTHING = 24, 0.5
 
 #: Local experts in model files of format 2, and of formats 3 and 4; experts in those of formats 1 to 3, which had no trees, the
 #: fifth now.
@@ -517,7 +523,7 @@ class NewtonMixture(CoreLearner):
             self._core.build(memory, kept.columns, centre, scale, varying, points, gamma, whitening)
             self._core.replay(memory, again, targets, weights)
         if "lasting" in memories and self._core.local:
-            self._core.refill(again, targets, weights, self._relevance(z, landmarks, gamma, kernel))
+            self._core.refill(again, targets, weights, self._relevance(z, kept, landmarks, gamma, kernel))
 
     def _trial(self, rows: Trial, gammas: Array) -> Array:
         """The progressive squared error of ridge regression on all rows before, the first quarter not counted, by bandwidth.
@@ -526,13 +532,7 @@ class NewtonMixture(CoreLearner):
         rows as landmarks shorter bandwidths would be chosen than the map can follow. The error of row i given those before is
         ``L_ii (L^-1 y)_i`` for the Cholesky factor L of their covariance.
         """
-        targets, weights = rows.targets, rows.weights * self._core.weight_unit
-        if self._regression:
-            y = (targets - self._core.target_centre)[:, None] / self._core.target_spread
-        elif self._outputs == 1:
-            y = targets[:, None]
-        else:
-            y = np.where(targets[:, None] == np.arange(self._outputs), 1.0, -1.0)
+        y, weights = self._columns(rows.targets), rows.weights * self._core.weight_unit
         prior, linear_prior = KERNEL_PRIOR[self._regression], LINEAR_PRIOR[self._regression]
         rest = raised(linear_prior / rows.varying * rows.products + 1, 1 / weights)
         first, losses = len(y) // 4, []
@@ -554,21 +554,37 @@ class NewtonMixture(CoreLearner):
             losses.append(float(weights[first:] @ np.sum(errors[first:] ** 2, axis=1)))
         return np.array(losses)
 
+    def _columns(self, targets: Array) -> Array:
+        """Targets as those that are fitted: standardised, or -1 and +1 of each output."""
+        if self._regression:
+            y: Array = (targets - self._core.target_centre)[:, None] / self._core.target_spread
+            return y
+        return (
+            targets[:, None]
+            if self._outputs == 1
+            else np.where(targets[:, None] == np.arange(self._outputs), 1.0, -1.0)
+        )
+
     def _estimate_relevance(self) -> None:
         """The relevance of each feature once more, by what has been learnt since."""
         get = self._core.array
-        kept = self._kept(self._core.lasting_age).rows
-        z = core.scaled_rows(kept, get("lasting_centre"), get("lasting_scale"))
-        self._core.set_relevance(self._relevance(z, get("lasting_landmarks"), self._core.gamma("lasting")))
+        kept = self._kept(self._core.lasting_age)
+        z = core.scaled_rows(kept.rows, get("lasting_centre"), get("lasting_scale"))
+        self._core.set_relevance(
+            self._relevance(z, kept, get("lasting_landmarks"), self._core.gamma("lasting"))
+        )
 
-    def _relevance(self, z: Array, landmarks: Array, gamma: float, kernel: Array | None = None) -> Array:
+    def _relevance(
+        self, rows: Array, kept: Kept, landmarks: Array, gamma: float, kernel: Array | None = None
+    ) -> Array:
         """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1.
 
-        ``kernel``: that of the landmarks, if these are spaced evenly among the rows z, as the rows here are.
+        ``rows``: those kept, scaled. ``kernel``: that of the landmarks, if these are spaced evenly among them, as the rows are at
+        which slopes are taken.
         """
-        if len(z) < 16:
+        if len(rows) < 16:
             return np.ones(self._width)
-        z = z[evenly(len(z), SLOPES)]
+        z = rows[evenly(len(rows), SLOPES)]
         fitted, n = self._core.array("least_squares_weights"), len(landmarks)
         of_kernels = self._core.array("lasting_whitening")[:n, :n].T @ fitted[:n]
         known = kernel if kernel is not None and len(z) == n else None
@@ -581,9 +597,32 @@ class NewtonMixture(CoreLearner):
         largest = square.max(initial=0.0)
         if not largest > 0:
             return np.ones(self._width)
-        slope = np.sqrt(square / largest)
-        relevance: Array = (LEAST_SLOPE + (1 - LEAST_SLOPE) * slope) ** RELEVANCE_POWER
+        slope = LEAST_SLOPE + (1 - LEAST_SLOPE) * np.sqrt(square / largest)
+        relevance: Array = slope ** self._power(rows, kept, slope)
         return relevance
+
+    def _power(self, z: Array, kept: Kept, slope: Array) -> float:
+        """The power of the slopes with which means over the other rows near by forecast the last rows kept best."""
+        n, nearest = len(z), POWER_NEIGHBOURS
+        if n <= MIN_POWERS:
+            return RELEVANCE_POWERS[0]
+        y, late = self._columns(kept.targets), np.arange(n - POWER_ROWS, n)
+        y = np.clip(y, -POWER_TARGETS, POWER_TARGETS)
+        losses = []
+        for power in RELEVANCE_POWERS:
+            points = z * slope**power
+            lengths = np.sum(points**2, axis=1)
+            apart = lengths - 2 * points[late] @ points.T  # but for the length of the row itself
+            apart[np.arange(POWER_ROWS), late] = np.inf
+            near = np.argpartition(apart, nearest - 1, axis=1)[:, :nearest]
+            square = np.take_along_axis(apart, near, axis=1) + lengths[late, None]
+            distance = np.sqrt(np.maximum(square, 0.0))
+            median = np.median(distance, axis=1, keepdims=True)
+            r = np.sqrt(3.0) / 2 * distance / np.where(median > 0, median, 1.0)
+            k = (1 + r) * np.exp(-r)
+            forecast = np.einsum("ij,ijc->ic", k, y[near]) / (k.sum(axis=1, keepdims=True) + POWER_NOTHING)
+            losses.append(float(kept.weights[late] @ np.sum((y[late] - forecast) ** 2, axis=1)))
+        return RELEVANCE_POWERS[int(np.argmin(losses))]
 
     # ---- state ----
 
