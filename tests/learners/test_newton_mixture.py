@@ -1229,7 +1229,11 @@ def two_of_twenty(n, seed):
 def test_the_power_of_the_relevances_is_the_best_one_left_out(monkeypatch, rows):
     """Against loops over the rows kept."""
     X, y = rows(600, 1)
-    powers, relevance = newton_mixture.RELEVANCE_POWERS, {}
+    powers, relevance, made = newton_mixture.RELEVANCE_POWERS, {}, []
+    losses_of = NewtonMixture._power_losses
+    monkeypatch.setattr(
+        NewtonMixture, "_power_losses", lambda *rows: (made.append(losses_of(*rows)), made[-1])[1]
+    )
     for tried in (powers, *((power,) for power in powers)):
         monkeypatch.setattr(newton_mixture, "RELEVANCE_POWERS", tried)
         learner = NewtonMixture(150).start(20, 3)  # 600 rows kept
@@ -1249,6 +1253,7 @@ def test_the_power_of_the_relevances_is_the_best_one_left_out(monkeypatch, rows)
             for c in range(3):
                 loss += ((1 if y[i] == c else -1) - k @ np.where(y[near] == c, 1, -1) / (k.sum() + 0.5)) ** 2
         losses.append(loss)
+    np.testing.assert_allclose(made[0], losses, rtol=1e-9)
     best = powers[int(np.argmin(losses))]
     assert (best < 1) == (rows is balls)
     np.testing.assert_array_equal(relevance[powers], relevance[(best,)])

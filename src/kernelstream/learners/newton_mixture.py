@@ -603,9 +603,13 @@ class NewtonMixture(CoreLearner):
 
     def _power(self, z: Array, kept: Kept, slope: Array) -> float:
         """The power of the slopes with which means over the other rows near by forecast the last rows kept best."""
-        n, nearest = len(z), POWER_NEIGHBOURS
-        if n <= MIN_POWERS:
+        if len(z) <= MIN_POWERS:
             return RELEVANCE_POWERS[0]
+        return RELEVANCE_POWERS[int(np.argmin(self._power_losses(z, kept, slope)))]
+
+    def _power_losses(self, z: Array, kept: Kept, slope: Array) -> list[float]:
+        """The squared errors of those means, by power; no row is among its own neighbours."""
+        n, nearest = len(z), POWER_NEIGHBOURS
         y, late = self._columns(kept.targets), np.arange(n - POWER_ROWS, n)
         y = np.clip(y, -POWER_TARGETS, POWER_TARGETS)
         losses = []
@@ -622,7 +626,7 @@ class NewtonMixture(CoreLearner):
             k = (1 + r) * np.exp(-r)
             forecast = np.einsum("ij,ijc->ic", k, y[near]) / (k.sum(axis=1, keepdims=True) + POWER_NOTHING)
             losses.append(float(kept.weights[late] @ np.sum((y[late] - forecast) ** 2, axis=1)))
-        return RELEVANCE_POWERS[int(np.argmin(losses))]
+        return losses
 
     # ---- state ----
 
