@@ -1,7 +1,7 @@
 // The aggregation: one forecast out of several experts', followed as they gain and lose.
 //
 // The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression
-// sum_e w_e z_e of their values), w learnt by online Newton steps from the mean of the main experts; `stack` with all the past,
+// sum_e w_e z_e of their values), w learnt by online Newton steps from a mean of the experts, most of it the main ones; `stack` with all the past,
 // `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds the experts
 // change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but that their
 // sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all erred in the
@@ -46,6 +46,7 @@ class Aggregate {
   bool regression = false;
   int64_t even = 0;  // experts from this one on begin with late_share of an even share: they have to earn more
   double late_share = kLabelsShare;
+  double late_weight = 0;  // and have so much of the weights that the stacks begin with; the main ones have the rest
   std::vector<double> shares;  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   std::vector<double> confidences, confidence_variances;  // of the experts; a variance of 0: the confidence stays 1
@@ -58,13 +59,14 @@ class Aggregate {
   Aggregate() = default;
   // squares: the experts that are fitted by least squares, of which the confidence is learnt where there are classes.
   Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, std::vector<int64_t> squares, int64_t even_ = -1,
-            double late_share_ = kLabelsShare)
+            double late_share_ = kLabelsShare, double late_weight_ = 0)
       : experts(experts_),
         main(main_),
         outputs(outputs_),
         regression(regression_),
         even(even_ < 0 ? experts_ - 1 : even_),
         late_share(late_share_),
+        late_weight(late_weight_),
         shares(size_t(candidates()), 1.0 / double(candidates())),
         stack_weights(size_t(kStacks * experts), 1.0 / double(experts)),
         stack_covariances(size_t(kStacks * experts * experts), 0.0),
@@ -97,16 +99,18 @@ class Aggregate {
   void include(std::vector<bool> included) {
     included_ = std::move(included);
     start_shares_.assign(size_t(candidates()), 0.0);
-    double total = 0, mains = 0;
+    double total = 0, mains = 0, lates = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
       start_shares_[size_t(k)] = double(included_[size_t(k)]) * (k >= even && k < experts ? late_share : 1);
       total += start_shares_[size_t(k)];
       if (k < main) mains += start_shares_[size_t(k)];
+      if (k >= even && k < experts) lates += double(included_[size_t(k)]);
     }
     for (double& share : start_shares_) share /= total;
     start_weights_.assign(size_t(experts), 0.0);
     for (int64_t e = 0; e < experts; ++e)
-      if (start_shares_[size_t(e)] > 0) start_weights_[size_t(e)] = mains > 0 ? double(e < main) / mains : 1;
+      if (start_shares_[size_t(e)] > 0)
+        start_weights_[size_t(e)] = !(mains > 0) ? 1 : e < main ? (1 - late_weight) / mains : e >= even ? late_weight / lates : 0;
     double sum = kStackSum;
     for (int64_t e = 0; e < experts; ++e) sum += alone(e);
     start_covariance_.resize(size_t(experts * experts));

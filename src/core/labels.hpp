@@ -40,8 +40,8 @@ class Labels {
   }
 
   // Regression: whether the next target is expected where the last one was, an outlier. That is so if outliers have stayed at least
-  // twice more than they came back, or if the row is outlying too and they have not come back more.
-  bool stays(bool outlying) const { return last == 0 && repeats[0] + (outlying ? 2 : 0) > changes[0] + 1; }
+  // twice more than they came back; `more`: what else speaks for it counts as so many that stayed.
+  bool stays(int more) const { return last == 0 && repeats[0] + more > changes[0] + 1; }
 
   // A target y after an outlier: nearer to that than to the forecast, or not.
   void follow(double y, double forecast) {

@@ -38,6 +38,7 @@ template <class T> class Mixture {
   // after some rows, so that the little which comes back in a round lets it follow within hundreds of rows.
   static constexpr double kRecentKeep = 0.999, kLinearKeep = 0.99997;
   static constexpr double kLocalShare[2] = {0.1, 0.3};  // of an even share: local experts at the start, of classes and in regression
+  static constexpr double kLocalWeight = 0.25;  // of the weights that the local stacks begin with: those of the local experts together
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -89,7 +90,7 @@ template <class T> class Mixture {
         aggregate(Expert::count, Expert::window, classes(), set.regression, {Expert::least_squares, Expert::window}),
         local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression,
                         {LocalExpert::neighbours, LocalExpert::smoothed, LocalExpert::latest}, LocalExpert::neighbours,
-                        kLocalShare[set.regression]),
+                        kLocalShare[set.regression], kLocalWeight),
         local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows) {
     extra = extra_features();
     m = slots() + extra;
@@ -642,8 +643,7 @@ template <class T> class Mixture {
     if (local.capacity) p = forecast_local(r, p);
     within_ = p[0];
     if (set.regression)
-      out[0] = (ordered && (labels.stays(false) || (labels.stays(true) && outlying(r))) ? labels.last_target : within_) * target_spread +
-               target_centre;
+      out[0] = (ordered && stays(r) ? labels.last_target : within_) * target_spread + target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
@@ -773,6 +773,14 @@ template <class T> class Mixture {
     if (!set.regression) labels.learn(int64_t(label), weight, copy_);
     cusum = std::max(0.0, cusum + behind - kCusumSlack);
     cusum_age = cusum > 0 ? cusum_age + 1 : 0;
+  }
+
+  // Regression: whether the target is expected where the last one was, an outlier. A row that is outlying too speaks for that: if outliers
+  // have not come back more than they stayed it is enough. One so far away that it belongs to no other target is rather a wild one:
+  // then some must have stayed.
+  bool stays(int64_t r) {
+    bool far = std::abs(labels.last_target - within_) > Aggregate::kFar * aggregate.usual_error;
+    return labels.stays(0) || (labels.stays(far ? 1 : 2) && outlying(r));
   }
 
   // Whether a feature of the row is more than twice as far from its centre as in any row kept; of few rows that says nothing.

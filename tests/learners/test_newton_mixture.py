@@ -1156,6 +1156,18 @@ def test_jumps_are_followed_at_once():
     assert np.abs(predicted - y)[jumps[1:] + 1].max() < 8  # a tenth of a jump
 
 
+def test_the_first_wild_value_of_a_series_is_not_expected_again():
+    """A value far from all others is seen as the target, then among the features: neither makes the next forecast a wild one."""
+    rng = np.random.default_rng(3)
+    series = 10 + np.sin(np.arange(603) / 9) + 0.3 * rng.normal(size=603)
+    for wild in (100.0, 1e4):
+        given = series.copy()
+        given[400] = wild
+        X, y = np.lib.stride_tricks.sliding_window_view(given[:-1], 3).copy(), given[3:]
+        predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
+        assert np.abs(predicted - y)[398:].max() < 5, wild  # the wild value itself is row 397
+
+
 def rms(errors):
     return float(np.sqrt(np.mean(errors**2)))
 

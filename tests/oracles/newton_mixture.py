@@ -202,10 +202,11 @@ class Aggregate:
         self.mean = np.append(
             np.full(experts - 3, 1 / (experts - 3)), [0.0, 0.0, 0.0]
         )  # window, trees and labels begin with nothing
-        if local:  # the aggregation's forecast alone
-            self.mean = np.eye(experts)[0]
         self.mean *= part[:experts]
         self.mean /= self.mean.sum()
+        if local:  # mostly the aggregation's forecast
+            others = part[1:experts]
+            self.mean = np.append(0.75, 0.25 * others / others.sum())
         self.start = self.STACK_PRIOR * np.diag(late)
         # as if the sum of the weights had been measured, with a variance of 0.25
         along = self.start.sum(axis=1)
@@ -731,17 +732,18 @@ class NewtonMixture(Learner):
     def score_one(self, x: Array) -> Array:
         p = self.within(x)
         if self.regression:
-            if self.ordered and self.last_outlier and self.stays(x):
+            if self.ordered and self.last_outlier and self.stays(x, p[0]):
                 p = np.array([self.last_target])
             return p * self.target_spread + self.target_centre
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
 
-    def stays(self, x: Array) -> bool:
+    def stays(self, x: Array, forecast: float) -> bool:
         """Whether the next target is expected where the last one, an outlier, was."""
         rows, centre = np.array([row for row, _, _ in self.kept]), self.lasting.centre
         farthest = np.abs(rows - centre).max(axis=0)
-        far = self.learnt >= 64 and bool(np.any((farthest > 0) & (np.abs(x - centre) > 2 * farthest)))
-        return self.stayed + 2 * far > self.came_back + 1
+        outlying = self.learnt >= 64 and bool(np.any((farthest > 0) & (np.abs(x - centre) > 2 * farthest)))
+        far = abs(self.last_target - forecast) > 20 * self.aggregate.usual_error
+        return self.stayed + (2 - far) * outlying > self.came_back + 1
 
     def local_logits(self, x: Array, p: Array) -> Array | None:
         """What the local aggregation sees: the aggregation's forecast, the neighbours', the first corrected, and so on."""
