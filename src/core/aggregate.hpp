@@ -33,12 +33,16 @@ class Aggregate {
   // Regression: a target further from the forecast than kOutlier usual errors is an outlier, from round kOutlierRounds on. It is learnt
   // as if it were that far; one further than kFar usual errors as if it were nearer, by the square of the ratio: so far away no target
   // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is to
-  // be kFar deviations of the targets away too. Outliers one after another are a change, of the level or of the scale, and are learnt
+  // be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: one expert, `recent`, learns
+  // outliers bounded loosely, by kLoose and kLooseFar in place of those, and the shares and stacks see them so. If it foretells them it
+  // gains, the forecast comes nearer to them, and then they are no outliers. Outliers one after another are a change, of the level or of
+  // the scale, and are learnt
   // as they are: `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there
   // is a change. The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all
   // of them in a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers,
   // but the rule.
-  static constexpr double kOutlier = 8, kFar = 20, kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
+  static constexpr double kOutlier = 8, kFar = 20, kLoose = 100, kLooseFar = 300;
+  static constexpr double kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
   static constexpr double kCounted = 4, kFirstCounted = 3;
   static constexpr int64_t kOutlierRounds = 8, kFirstErrors = 64;
 
@@ -54,6 +58,7 @@ class Aggregate {
   double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
   std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
   bool outlier = false;  // regression: whether the target last learnt was one
+  double loose = 0;  // regression: that target bounded loosely
   double outliers = 0;  // regression: whether the last targets were outliers, from 0 to 1
 
   Aggregate() = default;
@@ -178,12 +183,16 @@ class Aggregate {
   // Regression: the target to be learnt of the row last forecast. A single outlier must not pull the experts away; many of them
   // are no outliers, but a change.
   double bounded(double y) {
-    double miss = y - mean_[0], away = std::abs(miss), reach = kOutlier * usual_error, far = kFar * usual_error;
-    if (noise_rounds < kFirstErrors) far = std::max(far, kFar);
-    outlier = noise_rounds >= kOutlierRounds && away > reach;
+    double miss = y - mean_[0], away = std::abs(miss), least_far = noise_rounds < kFirstErrors ? kFar : 0;
+    auto moved = [&](double bound, double far_) {
+      double far = std::max(far_ * usual_error, least_far), reach = std::min(away, bound * usual_error);
+      return mean_[0] + std::copysign(away > far ? reach * (far / away) * (far / away) : reach, miss);
+    };
+    double bounded = moved(kOutlier, kFar);
+    loose = moved(kLoose, kLooseFar);
+    outlier = noise_rounds >= kOutlierRounds && away > kOutlier * usual_error;
     outliers += outlier ? (1 - outliers) * kOutlierPace : -outliers * kUsualPace;
     bool change = outlier && outliers >= kChange;
-    if (away > far) reach *= far / away * (far / away);
     if (noise_rounds < kFirstErrors) {
       first_errors[size_t(noise_rounds)] = away;
       sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);
@@ -202,7 +211,8 @@ class Aggregate {
       usual_error = std::sqrt(before + (counted * counted - before) * std::max(1 / (noise_rounds + 1), 1e-3));
     }
     usual_error = std::max(usual_error, std::sqrt(kLeastNoise));
-    return outlier && !change ? mean_[0] + std::copysign(reach, miss) : y;
+    if (!outlier || change) bounded = loose = y;
+    return bounded;
   }
 
   // The targets' unit changes by this factor.
@@ -212,9 +222,9 @@ class Aggregate {
     for (double& error : first_errors) error *= factor;
   }
 
-  // y: the class's number, or the target, of the row last forecast, the `learnt`th one. A row of weight w counts as w equal rows that
+  // y: the class's number, or the target, of the row last forecast, the `learnt`th one; bounded: what the noise sees of the target. A row of weight w counts as w equal rows that
   // come at once: they tell more, but no more time passes (what is shared, what the stacks forget).
-  void learn(double y, double weight, int64_t learnt) {
+  void learn(double y, double bounded, double weight, int64_t learnt) {
     double total = 0, least = 0;
     if (weight > 1) {  // so that not all products vanish
       least = loss(0, y);
@@ -243,7 +253,7 @@ class Aggregate {
       }
     }
     if (regression) {
-      double miss = y - mean_[0];
+      double miss = bounded - mean_[0];
       noise_rounds += 1;
       noise += (miss * miss - noise) * std::max(1 / (noise_rounds + 1), 1e-3);
       noise = std::max(noise, kLeastNoise);

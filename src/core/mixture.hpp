@@ -313,16 +313,16 @@ template <class T> class Mixture {
           y = 0;
         }
         if (set.regression && ordered) labels.follow(y, within_);
-        double learnt_y = set.regression ? aggregate.bounded(y) : y;
+        double learnt_y = set.regression ? aggregate.bounded(y) : y, loose = set.regression ? aggregate.loose : y;
         keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
         if (set.regression && ordered) labels.came(y, aggregate.outlier);
         y = learnt_y;
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, weight, experts());
-        if (local.capacity) learn_local(y, weight);
-        learn_aggregation(y, weight);
+        learn(r, y, loose, weight, experts());
+        if (local.capacity) learn_local(y, loose, weight);
+        learn_aggregation(y, loose, weight);
         check_memories(r);
         if (!due.empty() || relevance_due) {
           why = Stop::due;
@@ -401,7 +401,8 @@ template <class T> class Mixture {
       prepare(n, experts);
       for (int64_t r = 0; r < n; ++r, ++i) {
         consult(r, experts);
-        learn(r, standard(targets[i]), relative(weights[i]), experts);
+        double y = standard(targets[i]);
+        learn(r, y, y, relative(weights[i]), experts);
       }
     }
     flush();
@@ -543,6 +544,7 @@ template <class T> class Mixture {
     return all;
   }
   int64_t classes() const { return set.regression ? 1 : std::max<int64_t>(2, set.outputs); }
+  double label_of(double y) const { return !set.regression && set.outputs == 1 ? double(y > 0) : y; }  // the class's number, or the target
   double standard(double y) const { return set.regression ? (y - target_centre) / target_spread : y; }
   bool is_copy(const Rows<T>& rows, int64_t i) const {  // of the row learnt last; asked for by the labels of classes
     return learnt && ordered && !set.regression && same_row(rows, i, kept_row((learnt - 1) % capacity), 0);
@@ -577,7 +579,7 @@ template <class T> class Mixture {
       for (int64_t r = 0; r < n; ++r) {
         double* x = out + r * m;
         *x++ = 1;
-        if (wide) continue;                    // the linear expert's scores come here: see `consult`
+        if (wide) continue;  // the linear expert's scores come here: see `consult`
         if (z.sparse()) std::copy_n(memory.zero.data(), set.width, x);
         z.each(r, [&](int64_t d, double v) { x[d] = v + memory.zero[size_t(d)]; });
       }
@@ -705,8 +707,8 @@ template <class T> class Mixture {
   }
 
   // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
-  void learn_local(double y, double weight) {
-    if (!local.near.empty()) local_aggregate.learn(set.regression ? y : set.outputs == 1 ? double(y > 0) : y, weight, learnt);
+  void learn_local(double y, double loose, double weight) {
+    if (!local.near.empty()) local_aggregate.learn(label_of(loose), y, weight, learnt);
     allow_residuals(std::min(learnt, capacity));
     double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
     for (int64_t c = 0; c < set.outputs; ++c) {
@@ -720,12 +722,14 @@ template <class T> class Mixture {
     local.put(y, weight, residual_.data());
   }
 
-  void learn(int64_t r, double y, double weight, ExpertSet experts) {
+  // loose: the target as the recent expert learns it.
+  void learn(int64_t r, double y, double loose, double weight, ExpertSet experts) {
     const double* f = raw_.data();
     for (int e = 0; e < Expert::newtons; ++e)
       if (experts.has(e) && newtons[e].m) {
         if (wide) newtons[e].prepare(feature_row(e, r), 1, m, products_[e].data() + r * m);  // only now are they known
-        newtons[e].learn(feature_row(e, r), products_[e].data() + r * newtons[e].m, f + e * set.outputs, y, weight);
+        newtons[e].learn(feature_row(e, r), products_[e].data() + r * newtons[e].m, f + e * set.outputs, e == Expert::recent ? loose : y,
+                         weight);
       }
     if (wide && experts.has(Expert::linear)) {
       slopes_.assign(f + Expert::linear * set.outputs, f + (Expert::linear + 1) * set.outputs);
@@ -765,10 +769,10 @@ template <class T> class Mixture {
   }
 
   // The round's forecasts: what the aggregation, the labels expert and the CUSUM learn from them.
-  void learn_aggregation(double y, double weight) {
-    double label = set.regression ? y : set.outputs == 1 ? double(y > 0) : y;
+  void learn_aggregation(double y, double loose, double weight) {
+    double label = label_of(y);
     double behind = !ordered ? 0 : aggregate.loss(Expert::lasting, label) - aggregate.loss(Expert::recent, label);
-    aggregate.learn(label, weight, learnt);
+    aggregate.learn(label_of(loose), y, weight, learnt);
     if (!ordered) return;
     if (!set.regression) labels.learn(int64_t(label), weight, copy_);
     cusum = std::max(0.0, cusum + behind - kCusumSlack);
@@ -860,9 +864,9 @@ template <class T> class Mixture {
   bool twins_ = false;
   std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
   std::vector<float> residual_, tree_row_;
-  bool copy_ = false;                          // whether the row at hand is a copy of the one learnt last
-  double within_ = 0;                          // regression: the forecast of the row at hand, unless an outlier stays
-  const double* global_ = nullptr;             // the aggregation's forecast of the row at hand
+  bool copy_ = false;  // whether the row at hand is a copy of the one learnt last
+  double within_ = 0;  // regression: the forecast of the row at hand, unless an outlier stays
+  const double* global_ = nullptr;  // the aggregation's forecast of the row at hand
 };
 
 }  // namespace KS_MODULE

@@ -158,7 +158,7 @@ def test_jumps_and_wild_targets_are_the_oracles(ordered):
     state = learner.state()
     np.testing.assert_allclose(state["labels_repeats"], oracle.stayed, rtol=1e-12)
     np.testing.assert_allclose(state["labels_changes"], oracle.came_back, rtol=1e-12)
-    assert not ordered or (oracle.stayed > 2 and oracle.came_back > 2)
+    assert not ordered or (oracle.stayed > 1 and oracle.came_back > 1)
 
 
 # ---- sets of rows ----
@@ -445,7 +445,7 @@ def test_fixed_share_keeps_its_bound(sequence):
             logits[t // 500 % 5, y] += 8
         ours -= math.log(aggregate.forecast(logits)[y] + aggregate.LEAST_LIKELIHOOD)
         theirs.append(aggregate.losses(logits, y))
-        aggregate.learn(logits, y, 1.0, t + 1)
+        aggregate.learn(logits, y, y, 1.0, t + 1)
     losses, least = np.array(theirs), aggregate.start_shares.min()
     assert ours <= losses.sum(axis=0).min() - math.log(least) + aggregate.SHARED * rounds
     for length in (100, 500):  # the best candidate of each stretch, in turn
@@ -1166,6 +1166,20 @@ def test_the_first_wild_value_of_a_series_is_not_expected_again():
         X, y = np.lib.stride_tricks.sliding_window_view(given[:-1], 3).copy(), given[3:]
         predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
         assert np.abs(predicted - y)[398:].max() < 5, wild  # the wild value itself is row 397
+
+
+def test_far_targets_that_the_rows_foretell_are_learnt():
+    """One row in thirty has a feature with which the target is a hundred usual errors away: seldom, but not wild."""
+    errors = []
+    for seed in range(1, 4):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(2000, 3))
+        X[:, 2] = rng.random(2000) < 1 / 30
+        y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=2000) + 30 * X[:, 2]
+        missed = (KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y) - y)[X[:, 2] == 1]
+        errors.append(rms(missed[:20]))
+        assert rms(missed[40:]) < 0.1 * 30
+    assert np.mean(errors) < 0.5 * 30
 
 
 def rms(errors):

@@ -218,7 +218,7 @@ class Aggregate:
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers, self.outlier = 1.0, 0, 0.0, False
-        self.usual_error, self.first_errors = 1.0, list[float]()
+        self.usual_error, self.first_errors, self.loose = 1.0, list[float](), 0.0
 
     def learn_stream(self) -> None:
         """All candidates from now on."""
@@ -239,14 +239,18 @@ class Aggregate:
         self.ordered = True
 
     def bounded(self, z: Array, y: float) -> float:
-        """The target that is learnt: not too far from the forecast, unless the last ones were too."""
-        forecast, reach, far = float(self.forecast(z)[0]), 8 * self.usual_error, 20 * self.usual_error
+        """The target that is learnt: not too far from the forecast, unless the last ones were too. And one bounded loosely."""
+        forecast = float(self.forecast(z)[0])
         miss = abs(y - forecast)
-        self.outlier = self.rounds >= 8 and miss > reach
-        if self.rounds < 64:
-            far = max(far, 20.0)
-        if miss > far:
-            reach *= (far / miss) ** 2
+        self.outlier = self.rounds >= 8 and miss > 8 * self.usual_error
+        moved = []
+        for bound, far in ((8, 20), (100, 300)):
+            reach, far = min(miss, bound * self.usual_error), far * self.usual_error
+            if self.rounds < 64:
+                far = max(far, 20.0)
+            if miss > far:
+                reach *= (far / miss) ** 2
+            moved.append(forecast + math.copysign(reach, y - forecast))
         self.outliers = 0.9 * self.outliers + 0.1 if self.outlier else 0.5 * self.outliers
         change = self.outlier and self.outliers >= 0.25
         if self.rounds < 64:
@@ -263,7 +267,8 @@ class Aggregate:
             counted = miss if change else min(miss, 4 * self.usual_error)
             self.usual_error = math.sqrt((1 - rate) * self.usual_error**2 + rate * counted**2)
         self.usual_error = max(self.usual_error, 1e-6)
-        return forecast + math.copysign(reach, y - forecast) if self.outlier and not change else y
+        tight, self.loose = moved if self.outlier and not change else (y, y)
+        return tight
 
     def rescale(self, factor: float) -> None:
         """Another unit of the targets."""
@@ -290,8 +295,8 @@ class Aggregate:
             )
         return -np.log(np.maximum(forecasts[:, int(y)], self.LEAST_LIKELIHOOD))
 
-    def learn(self, z: Array, y: float, weight: float, learnt: int) -> None:
-        """y: the class's number or the target; learnt: rows, this one counted."""
+    def learn(self, z: Array, y: float, tight: float, weight: float, learnt: int) -> None:
+        """y: the class's number or the target, tight: what the noise sees of it; learnt: rows, this one counted."""
         forecast, losses = self.forecast(z), self.losses(z, y)
         likelihood = np.exp(-weight * (losses - losses.min()))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
@@ -309,7 +314,7 @@ class Aggregate:
                 )
         if self.regression:
             self.rounds += 1
-            self.noise += ((y - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
+            self.noise += ((tight - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
             self.noise = max(self.noise, 1e-12)
 
     def learn_confidences(self, z: Array, y: float, weight: float) -> None:
@@ -763,13 +768,13 @@ class NewtonMixture(Learner):
             seen += [self.squared_logits(f), np.log(np.maximum(p + missing / 2, 0.005))]
         return np.array(seen[:-1])  # the latest rows correct nothing
 
-    def learn_local(self, x: Array, label: float, target: float, w: float, p: Array) -> None:
+    def learn_local(self, x: Array, label: float, loose: float, target: float, w: float, p: Array) -> None:
         """p: the aggregation's forecast."""
         if self.local is None:
             return
         z = self.local_logits(x, p)
         if z is not None:
-            self.local_aggregate.learn(z, label, w, self.learnt + 1)
+            self.local_aggregate.learn(z, loose, label, w, self.learnt + 1)
         if self.regression:
             residual = target - p
         elif self.outputs == 1:
@@ -891,18 +896,18 @@ class NewtonMixture(Learner):
         label = target if self.regression or self.outputs > 1 else float(y > 0)
         losses = self.aggregate.losses(logits, label)
         share = float(np.sum(self.recent.phi(x, self.budget) ** 2))
-        self.learn_local(x, label, target, w, self.aggregate.forecast(logits))
+        loose = self.aggregate.loose if self.regression else label
+        self.learn_local(x, label, loose, target, w, self.aggregate.forecast(logits))
         recent = self.features("recent", x)
         self.teach("lasting", x, target, w)
         if self.trees is not None:
             self.trees.put(self.lasting.scaled(x), target, w)
             self.trees.pay(1)
         if self.ordered:
-            self.recent_expert.learn(
-                recent, target, w
-            )  # the linear scores that it sees are those before the round
+            # the linear scores that it sees are those before the round
+            self.recent_expert.learn(recent, loose if self.regression else target, w)
             self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
-        self.aggregate.learn(logits, label, w, self.learnt + 1)
+        self.aggregate.learn(logits, loose, label, w, self.learnt + 1)
         if not self.ordered:
             self.learnt += 1
             self.lasting_age += 1
