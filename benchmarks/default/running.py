@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from contenders import CONTENDERS, STEP, Contender, Diverged
-from streams import PAPERS, SEEDS, SHORT, Stream, stream
+from streams import PAPERS, SEEDS, SHORT, Stream
 
 # Seconds of processor time: a contender that needs more for seed 0 is not run with the other seeds.
 PATIENCE = 1.0
@@ -81,7 +81,7 @@ def run_all(options: argparse.Namespace) -> None:
     """Stream after stream, the cheap contenders first; seed 0 of a contender comes before its other seeds."""
     stored = read(options.results)
     for name in options.streams:
-        s = PAPERS[name] if options.papers else stream(name)
+        s = options.find(name)
         contenders = [
             c for c in map(CONTENDERS.__getitem__, options.contenders) if c.fits(s) and installed(c.package)
         ]
@@ -107,6 +107,6 @@ def tidy(path: Path) -> None:
     order = {name: i for i, name in enumerate([*SHORT, *PAPERS, *CONTENDERS])}
     rows = sorted(
         read(path).values(),
-        key=lambda r: (order.get(r["stream"], 999), order.get(r["contender"], 999), r["seed"]),
+        key=lambda r: (order.get(r["stream"], 999), r["stream"], order.get(r["contender"], 999), r["seed"]),
     )
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

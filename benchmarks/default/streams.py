@@ -213,7 +213,8 @@ def friedman(seed: int, turning: bool = False) -> Data:
 
 
 def short(name: str, load: Callable[[int], Data], *, ordered: bool = False, afterwards: bool = False,
-          regression: bool = False, one: bool = False) -> Stream:  # fmt: skip
+          regression: bool = False, one: bool = False, together: int = ALL_ROWS,
+          most: int = MOST_ORDERS) -> Stream:  # fmt: skip
     """A stream whose sizes are found by loading it; `one`: the rows have one order only."""
 
     @functools.lru_cache(2)
@@ -222,7 +223,7 @@ def short(name: str, load: Callable[[int], Data], *, ordered: bool = False, afte
         return np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, float), y
 
     X, y = dense(0)
-    orders = 1 if one else min(max(round(ALL_ROWS / len(y)), FEWEST_ORDERS), MOST_ORDERS)
+    orders = 1 if one else min(max(round(together / len(y)), FEWEST_ORDERS), most)
     return Stream(
         name,
         len(y),
