@@ -295,8 +295,8 @@ class Aggregate:
             )
         return -np.log(np.maximum(forecasts[:, int(y)], self.LEAST_LIKELIHOOD))
 
-    def learn(self, z: Array, y: float, tight: float, weight: float, learnt: int) -> None:
-        """y: the class's number or the target, tight: what the noise sees of it; learnt: rows, this one counted."""
+    def learn(self, z: Array, y: float, bounded: float, weight: float, learnt: int) -> None:
+        """y: the class's number or the target, bounded: what the noise sees of it; learnt: rows, this one counted."""
         forecast, losses = self.forecast(z), self.losses(z, y)
         likelihood = np.exp(-weight * (losses - losses.min()))
         self.shares = self.shares * likelihood / np.sum(self.shares * likelihood)
@@ -314,7 +314,7 @@ class Aggregate:
                 )
         if self.regression:
             self.rounds += 1
-            self.noise += ((tight - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
+            self.noise += ((bounded - forecast[0]) ** 2 - self.noise) * max(1 / (self.rounds + 1), 1e-3)
             self.noise = max(self.noise, 1e-12)
 
     def learn_confidences(self, z: Array, y: float, weight: float) -> None:
