@@ -2,7 +2,7 @@
 
     KERNELSTREAM_DATA=... python benchmarks/default_cost.py [--earlier PYTHON] [--rows 1000000] [--out FILE]
 
---earlier: the Python executable of an installation to compare with; the two are measured in turn, in one run. Processor time.
+--earlier: the Python executable of an installation to compare with; the two are measured in turn, chunk by chunk. Processor time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from kernelstream.learners import NOGD, LinearPA, NewtonMixture
 from kernelstream.rows import as_rows
 from kernelstream.stream import shuffled
 
-TIMES = 3  # each version in turn, the least time of each counts
-CHUNK = 1000
+TIMES = 3
+FIRST_ROWS, ROWS, CHUNK = 4000, 16_000, 1000
+FEW_ROWS, PER_CALL = 256, (1, 2, 8, 32, 128)
 MARKS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 MEASURED = 3000  # rows after each mark
 QUERIES, STEPS = 300, 512  # the latter as in the core: kSteps
@@ -53,52 +55,70 @@ def generated(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 # ---- beside an earlier version ----
 
 
-def in_chunks(model: Any, X: np.ndarray, y: np.ndarray) -> list[float]:
-    times = []
-    for i in range(0, len(y), CHUNK):
-        start = time.process_time()
-        model.predict_then_learn(X[i : i + CHUNK], y[i : i + CHUNK])
-        times.append(1e6 * (time.process_time() - start) / CHUNK)
-    return times
-
-
-def measure() -> dict[str, float]:
-    """Microseconds per row of the version that runs this."""
-    found = {}
-    for name, (X, y) in (
-        ("covtype", first_rows("covtype.binary", 16_000)),
-        ("generated rows", generated(16_000)),
-    ):
-        model = KernelClassifier()
-        times = in_chunks(model, X, y)
-        found[f"default, {name}, 54 features, from row 4,000 on"] = float(np.median(times[4:]))
-        found[f"default, {name}, 54 features, the first 4,000 rows"] = float(np.mean(times[:4]))
-        start = time.process_time()
-        for i in range(1000):
-            model.predict_then_learn(X[i : i + 1], y[i : i + 1])
-        found[f"default, {name}, 54 features, then row by row"] = 1e3 * (time.process_time() - start)
-    start = time.process_time()
-    KernelClassifier().fit(X[:1000, :20], y[:1000])
-    found["default, fit of 1,000 rows of 20 features"] = 1e3 * (time.process_time() - start)
-    for learner in (NOGD(), LinearPA()):
-        found[f"{learner!r}, generated rows"] = float(
-            np.median(in_chunks(KernelClassifier(learner), X, y)[4:])
+def samples() -> Iterator[tuple[str, float]]:
+    """Names and processor times of the version that runs this, in microseconds per row of 54 features."""
+    for _ in range(TIMES):
+        for name, (X, y) in (
+            ("covtype", first_rows("covtype.binary", ROWS + FEW_ROWS)),
+            ("generated rows", generated(ROWS + FEW_ROWS)),
+        ):
+            model = KernelClassifier()
+            first = [per_row(model, X, y, start, CHUNK) for start in range(0, FIRST_ROWS, CHUNK)]
+            yield f"default, {name}, the first {FIRST_ROWS:,} rows", float(np.mean(first))
+            for start in range(FIRST_ROWS, ROWS, CHUNK):
+                yield f"default, {name}, from row {FIRST_ROWS:,} on", per_row(model, X, y, start, CHUNK)
+            for rows in PER_CALL:
+                for start in range(ROWS, ROWS + FEW_ROWS, rows):
+                    yield f"default, {name}, then {rows} rows per call", per_row(model, X, y, start, rows)
+        yield (
+            "default, fit of 1,000 rows of 20 features",
+            timed(KernelClassifier().fit, X[:1000, :20], y[:1000]),
         )
-    return found
+        for learner in (NOGD(), LinearPA()):
+            model = KernelClassifier(learner)
+            for start in range(0, ROWS, CHUNK):
+                yield f"{learner!r}, generated rows", per_row(model, X, y, start, CHUNK)
+
+
+def per_row(model: Any, X: np.ndarray, y: np.ndarray, start: int, rows: int) -> float:
+    return timed(model.predict_then_learn, X[start : start + rows], y[start : start + rows])
+
+
+def timed(learn: Callable[..., Any], X: np.ndarray, y: np.ndarray) -> float:
+    start = time.process_time()
+    learn(X, y)
+    return 1e6 * (time.process_time() - start) / len(y)
 
 
 def beside(earlier: str | None) -> str:
-    made: dict[str, list[dict[str, float]]] = {}
-    for _ in range(TIMES):
-        for python in filter(None, (sys.executable, earlier)):
-            run = subprocess.run([python, __file__, "--measure"], check=True, capture_output=True, text=True)
-            made.setdefault(python, []).append(json.loads(run.stdout))
-    now, *rest = ({name: min(run[name] for run in runs) for name in runs[0]} for runs in made.values())
-    lines = ["| microseconds per row | now | earlier | ratio |", "|---|---|---|---|"]
-    for name, value in now.items():
-        before = rest[0][name] if rest else float("nan")
-        lines.append(f"| {name} | {value:.1f} | {before:.1f} | {value / before:.2f} |")
+    """The versions take turns sample by sample, so that both see the same moments of a machine that others use, too."""
+    pythons = [sys.executable, *([earlier] if earlier else [])]
+    versions = [
+        subprocess.Popen([python, __file__, "--samples"], stdin=PIPE, stdout=PIPE, text=True)
+        for python in pythons
+    ]
+    made: dict[str, list[list[float]]] = {}
+    while True:
+        lines = [answer(version) for version in versions]
+        if not all(lines):
+            break
+        (name, _), *_ = found = [json.loads(line) for line in lines]
+        made.setdefault(name, []).append([value for _, value in found])
+    lines = ["| microseconds per row | now | earlier | ratio | half of the ratios |", "|---|---|---|---|---|"]
+    for name, pairs in made.items():
+        times = np.array([[*pair, np.nan][:2] for pair in pairs])
+        now, before = np.median(times, axis=0)
+        low, ratio, high = np.quantile(times[:, 0] / times[:, 1], [0.25, 0.5, 0.75])
+        lines.append(f"| {name} | {now:.1f} | {before:.1f} | {ratio:.2f} | {low:.2f} to {high:.2f} |")
     return "\n".join(lines)
+
+
+def answer(version: subprocess.Popen[str]) -> str:
+    assert version.stdin
+    assert version.stdout
+    version.stdin.write("\n")
+    version.stdin.flush()
+    return version.stdout.readline()
 
 
 # ---- against rows kept ----
@@ -166,10 +186,11 @@ def main() -> None:
     parser.add_argument("--earlier")
     parser.add_argument("--rows", type=int, default=MARKS[-1])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--samples", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure()))
+    if options.samples:
+        for _, sample in zip(sys.stdin, samples(), strict=False):  # one when it is asked for
+            print(json.dumps(sample), flush=True)
         return
     tables = [beside(options.earlier), against_rows_kept(options.rows)]
     head = (
@@ -183,7 +204,9 @@ def main() -> None:
     text = (
         "# What the default costs\n\nMachine: [two cores of a busy server](index.md#the-machine).\n\n"
         "`benchmarks/default_cost.py`; processor time of one thread of a loaded machine.\n\n"
-        f"## Beside an earlier version\n\nIn chunks of {CHUNK:,} rows, the two in turn, the least of {TIMES}.\n\n{tables[0]}\n\n"
+        f"## Beside an earlier version\n\nIn chunks of {CHUNK:,} rows, the two in turn, chunk by chunk; medians of {TIMES} "
+        "runs. The ratio is the median of the chunks' ratios.\n\n"
+        f"{tables[0]}\n\n"
         "## Against rows kept\n\nGenerated rows of 54 features, made from six hidden ones. Recall: the share of the "
         f"nearest rows kept that the index finds (as many as a forecast uses).\n\n{tables[1]}"
         f"\n\n## Recall on data sets\n\n{tables[2]}\n"

@@ -96,6 +96,37 @@ static void add_trees(nb::dict& state, const Trees& trees, bool filled) {
   state["trees_values"] = nb::cast(of_leaves);
 }
 
+// A model as it was, but for its local memory, and a mark of that.
+template <class T> struct Snapshot {
+  Mixture<T> rest;
+  Journal::Mark mark;
+};
+
+// While a model is copied or written to without its local memory, that is elsewhere.
+struct WithoutLocal {
+  Local& local;
+  Local kept;
+  explicit WithoutLocal(Local& l) : local(l) { std::swap(local, kept); }
+  ~WithoutLocal() { std::swap(local, kept); }
+};
+
+template <class T> static Snapshot<T>* snapshot(BoundMixture<T>& b) {
+  auto guard = b.locked();
+  Journal::Mark mark = b.model.local.mark();
+  WithoutLocal without(b.model.local);
+  return new Snapshot<T>{b.model, std::move(mark)};
+}
+
+// What the model was; a snapshot serves once, those taken since not at all.
+template <class T> static void rollback(BoundMixture<T>& b, Snapshot<T>& snapshot) {
+  auto guard = b.locked();
+  require(b.model.local.knows(snapshot.mark), "not a snapshot of this model, or one that was used before");
+  b.model.local.back_to(snapshot.mark);
+  WithoutLocal without(b.model.local);
+  b.model = std::move(snapshot.rest);
+  snapshot.mark = {};                          // nothing is noted for it any more
+}
+
 // Two models that keep rows of the same kind swap a part.
 template <class T, class P> static void swap_parts(BoundMixture<T>& a, BoundMixture<T>& b, P Mixture<T>::* part) {
   require(&a != &b, "a model cannot swap with itself");
@@ -104,6 +135,7 @@ template <class T, class P> static void swap_parts(BoundMixture<T>& a, BoundMixt
   require(x.set.width == y.set.width && x.set.outputs == y.set.outputs && x.local.capacity == y.local.capacity &&
               x.trees.capacity == y.trees.capacity,
           "not a model of such rows");
+  for (Mixture<T>* model : {&x, &y}) model->local.note_all();
   std::swap(x.*part, y.*part);
 }
 
@@ -387,6 +419,7 @@ static MemoryKind::Name memory_of(const std::string& name) { return MemoryKind::
 
 template <class T> static void bind_as(nb::module_& m) {
   using B = BoundMixture<T>;
+  nb::class_<Snapshot<T>>(m, sizeof(T) == 8 ? "Snapshot64" : "Snapshot32");
   auto mixture = learner_class<T, Mixture<T>>(m, "Mixture");
   mixture.attr("MEMORIES") = names_of(kMemories);
   mixture.attr("CANDIDATES") = names_of(kCandidates);
@@ -587,6 +620,8 @@ template <class T> static void bind_as(nb::module_& m) {
              auto guard = b.locked();
              b.model.flush();
            })
+      .def("snapshot", &snapshot<T>)
+      .def("rollback", &rollback<T>, "snapshot"_a)
       .def("kept", &kept<T>, "n"_a)
       .def("replace_kept_targets", &replace_kept_targets<T>, "targets"_a)
       .def("state", &state<T>, "rings"_a = true)

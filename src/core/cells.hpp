@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "journal.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
 #include "steps.hpp"
@@ -212,7 +213,7 @@ class Cells {
     free_.clear();
     for (size_t c = 0; c < n; ++c)
       if (landmark_of[c] >= 0)
-        hang(int32_t(c), landmark_of[c]);
+        cells_of_[size_t(landmark_of[c])].push_back(int32_t(c));
       else
         free_.push_back(int32_t(c));
     std::make_heap(free_.begin(), free_.end(), std::greater<int32_t>());
@@ -245,6 +246,7 @@ class Cells {
 
  protected:
   int64_t allocated_ = 0;
+  Journal journal_;
 
   // Square distances of the query, of as many bits as they need: f(those).
   template <class S> struct Squares {
@@ -491,15 +493,18 @@ class Cells {
       means_.resize(means_.size() + size_t(stride));
     }
     std::fill_n(sums_.begin() + c * stride, stride, 0);
-    hang(c, landmark);
+    move_cell(c, landmark);
+    cells_of_[size_t(landmark)].push_back(c);
     return c;
   }
-  void hang(int32_t c, int32_t landmark) {
+
+  void move_cell(int32_t c, int32_t landmark) {
+    journal_.note(Journal::landmark, c, landmark_of[size_t(c)]);
     landmark_of[size_t(c)] = landmark;
-    cells_of_[size_t(landmark)].push_back(c);
   }
 
   void enter(int32_t c, int32_t slot) {
+    if (cells[size_t(slot)] != c) journal_.note(Journal::cell, slot, cells[size_t(slot)]);
     cells[size_t(slot)] = c;
     if (c < 0) return;
     members_[size_t(c * (kSplit + 1) + size_[size_t(c)])] = slot;
@@ -516,7 +521,7 @@ class Cells {
     std::vector<int32_t>& all = cells_of_[size_t(landmark_of[size_t(c)])];
     *std::find(all.begin(), all.end(), c) = all.back();
     all.pop_back();
-    landmark_of[size_t(c)] = -1;
+    move_cell(c, -1);
     free_.push_back(c);
     std::push_heap(free_.begin(), free_.end(), std::greater<int32_t>());
   }

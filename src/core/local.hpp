@@ -56,6 +56,7 @@ class Local : public Cells {
   size_t nbytes() const { return Cells::nbytes() + size_t(allocated_ * 4 * (2 + outputs)); }
 
   void clear() {
+    note_all();
     Cells::clear();
     n_ = 0;
     for (auto* a : {&targets, &weights, &residuals}) *a = {};
@@ -77,6 +78,7 @@ class Local : public Cells {
 
   // Keeps the row of the last query; residual: one per output.
   void put(double y, double weight, const float* residual) {
+    if (count == capacity) journal_.note_row(next - count, [&](Journal::Changes& to) { note_row(to, next % capacity); });
     int32_t slot = Cells::put();
     if (slot < 0) return;
     make_place();
@@ -93,6 +95,34 @@ class Local : public Cells {
   void put(const Step* row, double y, double weight, const float* residual) {
     ask(row, width);
     put(y, weight, residual);
+  }
+
+  // What it is now, as long as the mark is held. All of it is about to change: to be said before that.
+  Journal::Mark mark() { return journal_.mark(landmark_of.size(), count, next); }
+  void note_all() { journal_.note_all(*this); }
+  // What it was then, if it knows the mark.
+  bool knows(const Journal::Mark& mark) const { return journal_.knows(mark); }
+  void back_to(const Journal::Mark& mark) {
+    Journal::Changes& noted = *mark.changes;
+    for (; noted.all.size() > mark.noted; noted.all.pop_back()) {
+      const Journal::Change& change = noted.all.back();
+      size_t place = size_t(change.place);
+      if (change.kind == Journal::cell) cells[place] = change.before;
+      if (change.kind == Journal::landmark) landmark_of[place] = change.before;
+      if (change.kind == Journal::row) take_row(noted, change);
+      if (change.kind == Journal::whole) {
+        *this = *noted.wholes.back();
+        noted.wholes.pop_back();
+      }
+    }
+    count = mark.count;
+    next = mark.next;
+    allocated_ = 0;
+    Cells::allocate(count);
+    make_place();
+    landmark_of.resize(mark.cells);
+    settle();
+    journal_.gone_back_to(mark);
   }
 
   // The coefficients of the neighbours, from which the forecasts below are made.
@@ -211,6 +241,27 @@ class Local : public Cells {
   }
 
  private:
+  // A row that leaves, and what is known of it; and back again.
+  void note_row(Journal::Changes& to, int64_t slot) const {
+    to.all.push_back({Journal::row, int32_t(slot), int32_t(to.known.size() / size_t(2 + outputs))});
+    const Step* row = rows.data() + slot * stride;
+    const float* residual = residuals.data() + slot * outputs;
+    to.rows.insert(to.rows.end(), row, row + stride);
+    to.known.push_back(targets[size_t(slot)]);
+    to.known.push_back(weights[size_t(slot)]);
+    to.known.insert(to.known.end(), residual, residual + outputs);
+  }
+  void take_row(Journal::Changes& from, const Journal::Change& change) {
+    size_t slot = size_t(change.place), n = size_t(change.before), apart = size_t(2 + outputs);
+    const float* known = from.known.data() + n * apart;
+    std::copy_n(from.rows.data() + n * size_t(stride), stride, rows.data() + slot * size_t(stride));
+    targets[slot] = known[0];
+    weights[slot] = known[1];
+    std::copy_n(known + 2, outputs, residuals.data() + slot * size_t(outputs));
+    from.rows.resize(n * size_t(stride));
+    from.known.resize(n * apart);
+  }
+
   double weight(const Near& row) const { return std::min(std::max(double(weights[size_t(row.which)]), kLightest), kHeaviest); }
 
   // For what is known of the rows, as many as there are.

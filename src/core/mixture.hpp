@@ -460,9 +460,9 @@ template <class T> class Mixture {
   // The local memory begins again: with the lasting memory's landmarks, another relevance of each feature, and rows learnt before,
   // the oldest first, the last row learnt the last.
   void refill(const Rows<double>& rows, const double* targets, const double* weights, const double* relevance) {
+    local.clear();
     std::copy_n(relevance, set.width, local.relevance.data());
     place_landmarks();
-    local.clear();
     relevance_due = false;
     allow_residuals(std::min(learnt, capacity));
     for (int64_t i = 0; i < rows.n; ++i) {
@@ -481,6 +481,7 @@ template <class T> class Mixture {
 
   // Another relevance of each feature; the local memory keeps its rows.
   void set_relevance(const double* relevance) {
+    local.note_all();
     std::vector<double> before = local.relevance;
     std::copy_n(relevance, set.width, local.relevance.data());
     place_landmarks();

@@ -92,6 +92,11 @@ class EventLog:
         self._memories, self._reasons = memories, reasons
         self._ring, self._count = np.zeros((EVENTS, 5)), 0
 
+    def __deepcopy__(self, memo: dict[int, object]) -> EventLog:
+        log = EventLog(self._memories, self._reasons)
+        log._ring, log._count = self._ring.copy(), self._count
+        return log
+
     @property
     def nbytes(self) -> int:
         """Bytes of it."""

@@ -8,6 +8,7 @@ explains a complete learner line by line, and ``kernelstream.testing.check_learn
 from __future__ import annotations
 
 import copy
+import functools
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -31,6 +32,12 @@ State = dict[str, Array]
 _SIZES = ("budget", "max_size", "n_components", "sketch_size", "samples", "capacity", "rank", "blocks")
 #: Values that nothing can change, so that a snapshot need not copy them.
 _CONSTANT = (str, bytes, numbers.Number, np.dtype, type, type(None))
+
+
+@functools.cache
+def _parameters(learner: type[Learner]) -> frozenset[str]:
+    """The names of its parameters: scikit-learn looks at the signature each time, which takes as long as many rows."""
+    return frozenset(learner._get_param_names())
 
 
 class Mix(NamedTuple):
@@ -336,8 +343,10 @@ class Learner(DefaultParts, ABC):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that learning may change, kept in memory; ``rollback`` takes it back, once."""
-        parameters = set(self._get_param_names())
-        copies = {id(self.__dict__[name]): self.__dict__[name] for name in parameters & self.__dict__.keys()}
+        copies = {
+            id(self.__dict__[name]): self.__dict__[name]
+            for name in _parameters(type(self)) & self.__dict__.keys()
+        }
         kept: dict[str, Any] = {}
         for name, value in self.__dict__.items():
             if not isinstance(value, _CONSTANT) and id(value) not in copies:

@@ -363,6 +363,19 @@ class NewtonMixture(CoreLearner):
         scales: Array = self._core.take_scales()
         return scales if self._regression else None
 
+    def _copied(self, value: Any, copies: dict[int, Any]) -> Any:
+        if type(value) is not self._core_class("Mixture"):
+            return super()._copied(value, copies)
+        return value, value.snapshot()  # a copy of the whole core would be mostly its local memory
+
+    def rollback(self, snapshot: dict[str, Any]) -> None:
+        """Undo everything since the snapshot was taken."""
+        if isinstance(snapshot.get("_core"), tuple):
+            core, before = snapshot["_core"]
+            core.rollback(before)
+            snapshot["_core"] = core
+        super().rollback(snapshot)
+
     # ---- merging ----
 
     def hold(self) -> None:
