@@ -30,7 +30,7 @@ from kernelstream import (
     learners,
     persistence,
 )
-from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, NOLANA, OKS, OKSSIL, newton_mixture
+from kernelstream.learners import BOGD, BPAS, FOGD, KOGD, NOGD, NOLANA, OKS, OKSSIL, mixture_formats
 from kernelstream.losses import EpsilonInsensitive, Huber
 
 NAMES = list(learners.registered(plugins=False))
@@ -566,7 +566,7 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
         "weight_squares",
         "weight_sum",
     }
-    trees = newton_mixture.TREES  # of which it has none yet
+    trees = mixture_formats.TREES  # of which it has none yet
     for name in ("stack_weights", "stack_covariances", "shares"):
         shape = (2, 7, 7)[: -1 if name == "stack_weights" else None] if name != "shares" else (9,)
         array = np.delete(state[name].reshape(shape), trees, axis=-1)
@@ -576,7 +576,7 @@ def test_a_default_model_of_format_1_loads_and_goes_on():
     assert kept == sum(array.size for array in old.values())
     for name, array in old.items():
         if name in ("numbers", "counters"):
-            names = getattr(newton_mixture, f"FORMAT_1_{name.upper()}")
+            names = getattr(mixture_formats, f"FORMAT_1_{name.upper()}")
             assert np.concatenate([state[new] for new in names]).tobytes() == array.tobytes()
         else:
             new = name.replace("loose_", "least_squares_").replace("echo_stays", "labels_repeats")
@@ -639,7 +639,7 @@ def test_trees_of_a_model_without_any_wait_for_the_next_rebuild():
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     model = KernelClassifier(learners.NewtonMixture(40)).partial_fit(X[:100], y[:100])
-    trees, old = newton_mixture.TREES, model.learner_.state()
+    trees, old = mixture_formats.TREES, model.learner_.state()
     old = {name: array for name, array in old.items() if not name.startswith("trees_")}
     old["shares"] = np.delete(old["shares"], trees) / np.delete(old["shares"], trees).sum()
     old["stack_weights"] = np.delete(old["stack_weights"].reshape(2, 7), trees, axis=1).ravel()
