@@ -40,18 +40,18 @@ def run(learner, X, y):
     return learner.run(as_rows(np.ascontiguousarray(X)), np.ascontiguousarray(y)).tobytes()
 
 
-@pytest.mark.parametrize("memory", [6_000, 60_000, 2**21])
+@pytest.mark.parametrize("memory", [6_000, 2**21])
 @pytest.mark.parametrize("task", TASKS)
 def test_what_was_learnt_in_between_leaves_no_trace(task, memory):
     """Of any number of rows, at any age: full or not, with or without a rebuild."""
-    X, y = stream(task, 2600)
-    Z, z = stream(task, 3000, seed=1)
+    X, y = stream(task, 1500)
+    Z, z = stream(task, 1200, seed=1)
     model, twin = started(task, memory), started(task, memory)
     rng = np.random.default_rng(2)
     at = 0
     while at < len(X):
         n = int(rng.integers(1, 8 if at < 60 else 150))  # the first rows are rebuilt from again and again
-        others = int(rng.choice([1, 7, 60, 400, 3000]))
+        others = int(rng.choice([1, 7, 60, 1200]))
         before, snapshot = bits(model), model.snapshot()
         run(model, Z[:others], z[:others])
         model.rollback(snapshot)
@@ -60,7 +60,7 @@ def test_what_was_learnt_in_between_leaves_no_trace(task, memory):
         at += n
     assert bits(model) == bits(twin)
     rows = twin.state()["local_rows"]
-    assert (len(rows) < 1500) == (memory < 2**20), "the ring is full, or it is not"
+    assert (len(rows) < len(X)) == (memory < 2**20), "the ring is full, or it is not"
 
 
 @pytest.mark.parametrize("task", TASKS)
