@@ -68,8 +68,9 @@ def samples() -> Iterator[tuple[str, float]]:
             for start in range(FIRST_ROWS, ROWS, CHUNK):
                 yield f"default, {name}, from row {FIRST_ROWS:,} on", per_row(model, X, y, start, CHUNK)
             for rows in PER_CALL:
+                few = "1 row" if rows == 1 else f"{rows} rows"
                 for start in range(ROWS, ROWS + FEW_ROWS, rows):
-                    yield f"default, {name}, then {rows} rows per call", per_row(model, X, y, start, rows)
+                    yield f"default, {name}, then {few} per call", per_row(model, X, y, start, rows)
         yield (
             "default, fit of 1,000 rows of 20 features",
             timed(KernelClassifier().fit, X[:1000, :20], y[:1000]),
