@@ -1,7 +1,8 @@
 // What a local memory was when it was marked: each change since then, with what was there before.
 //
 // A copy of a local memory would be most of a model, while most calls put few rows. Changes are noted as long as a mark is held, which
-// has them. A journal belongs to the place where a local memory stands: it is neither copied nor moved with the rows.
+// has them. A journal belongs to the place where a local memory stands: it is neither copied nor moved with the rows. A change is noted
+// before it is made, and in the list last of all: if memory runs out in between, going back still finds all it needs.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +25,7 @@ class Journal {
     std::vector<Change> all;
     std::vector<int16_t> rows;  // those that others took the place of
     std::vector<float> known;  // of each: target, weight, residuals
-    std::vector<std::shared_ptr<const Local>> wholes;  // as it was before all changed at once
+    std::vector<std::shared_ptr<Local>> wholes;  // as it was before all changed at once
     std::vector<int64_t> marks;  // numbers of those that can be gone back to
   };
   struct Mark {
@@ -48,7 +49,7 @@ class Journal {
   }
   template <class L> void note_all(const L& local) {
     note([&](Changes& to) {
-      to.wholes.push_back(std::make_shared<const L>(local));
+      to.wholes.push_back(std::make_shared<L>(local));
       to.all.push_back({whole, 0, int32_t(to.wholes.size() - 1)});
     });
     all_changed_ = true;
@@ -66,7 +67,9 @@ class Journal {
     return {changes, marks_, changes->all.size(), cells, count, next};
   }
   // Whether it made the mark, which has not been gone back behind. After that: neither the mark nor those made since serve again.
-  bool knows(const Mark& mark) const { return mark.changes && mark.changes == changes_.lock() && place_of(mark) != mark.changes->marks.end(); }
+  bool knows(const Mark& mark) const {
+    return mark.changes && mark.changes == changes_.lock() && place_of(mark) != mark.changes->marks.end();
+  }
   void gone_back_to(const Mark& mark) {
     mark.changes->marks.erase(place_of(mark), mark.changes->marks.end());
     begin(mark.next);

@@ -111,8 +111,8 @@ class Local : public Cells {
       if (change.kind == Journal::landmark) landmark_of[place] = change.before;
       if (change.kind == Journal::row) take_row(noted, change);
       if (change.kind == Journal::whole) {
-        *this = *noted.wholes.back();
-        noted.wholes.pop_back();
+        *this = std::move(*noted.wholes[size_t(change.before)]);
+        noted.wholes.resize(size_t(change.before));
       }
     }
     count = mark.count;
@@ -243,13 +243,15 @@ class Local : public Cells {
  private:
   // A row that leaves, and what is known of it; and back again.
   void note_row(Journal::Changes& to, int64_t slot) const {
-    to.all.push_back({Journal::row, int32_t(slot), int32_t(to.known.size() / size_t(2 + outputs))});
-    const Step* row = rows.data() + slot * stride;
-    const float* residual = residuals.data() + slot * outputs;
-    to.rows.insert(to.rows.end(), row, row + stride);
-    to.known.push_back(targets[size_t(slot)]);
-    to.known.push_back(weights[size_t(slot)]);
-    to.known.insert(to.known.end(), residual, residual + outputs);
+    size_t apart = size_t(2 + outputs), n = to.known.size() / apart;
+    to.rows.resize((n + 1) * size_t(stride));
+    to.known.resize((n + 1) * apart);
+    float* known = to.known.data() + n * apart;
+    std::copy_n(rows.data() + slot * stride, stride, to.rows.data() + n * size_t(stride));
+    known[0] = targets[size_t(slot)];
+    known[1] = weights[size_t(slot)];
+    std::copy_n(residuals.data() + slot * outputs, outputs, known + 2);
+    to.all.push_back({Journal::row, int32_t(slot), int32_t(n)});
   }
   void take_row(Journal::Changes& from, const Journal::Change& change) {
     size_t slot = size_t(change.place), n = size_t(change.before), apart = size_t(2 + outputs);
