@@ -708,8 +708,9 @@ template <class T> class Mixture {
   }
 
   // Residuals are those of targets -1 and +1, or of a regression's: in the ring as the targets come, in the local memory standardised.
-  void learn_local(double y, double loose, double weight) {
-    if (!local.near.empty()) local_aggregate.learn(label_of(loose), y, weight, learnt);
+  // bounded: what the noise sees of the target y.
+  void learn_local(double bounded, double y, double weight) {
+    if (!local.near.empty()) local_aggregate.learn(label_of(y), bounded, weight, learnt);
     allow_residuals(std::min(learnt, capacity));
     double* left = kept_residuals.data() + (learnt - 1) % capacity * set.outputs;
     for (int64_t c = 0; c < set.outputs; ++c) {
@@ -723,7 +724,7 @@ template <class T> class Mixture {
     local.put(y, weight, residual_.data());
   }
 
-  // loose: the target as the recent expert learns it.
+  // loose: the target as the recent expert and the local memory learn it.
   void learn(int64_t r, double y, double loose, double weight, ExpertSet experts) {
     const double* f = raw_.data();
     for (int e = 0; e < Expert::newtons; ++e)

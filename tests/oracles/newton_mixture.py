@@ -251,6 +251,8 @@ class Aggregate:
             if miss > far:
                 reach *= (far / miss) ** 2
             moved.append(forecast + math.copysign(reach, y - forecast))
+        if self.rounds < 32:
+            moved[1] = moved[0]
         self.outliers = 0.9 * self.outliers + 0.1 if self.outlier else 0.5 * self.outliers
         change = self.outlier and self.outliers >= 0.25
         if self.rounds < 64:
@@ -769,9 +771,10 @@ class NewtonMixture(Learner):
         return np.array(seen[:-1])  # the latest rows correct nothing
 
     def learn_local(self, x: Array, label: float, loose: float, target: float, w: float, p: Array) -> None:
-        """p: the aggregation's forecast."""
+        """p: the aggregation's forecast. A regression keeps the target that is bounded loosely."""
         if self.local is None:
             return
+        target = loose if self.regression else target
         z = self.local_logits(x, p)
         if z is not None:
             self.local_aggregate.learn(z, loose, label, w, self.learnt + 1)

@@ -14,7 +14,7 @@ last 50 rows, scaled as the recent memory scales; (6) *labels*: how often a labe
 of the one before, and the classes' recent frequencies; (7) *trees*: small regression trees, each fitted to what the others
 leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to (3) differ in their prior,
 and (6) is the target before; after an outlier the forecast may be the outlier itself (see ``src/core/labels.hpp``), and
-outliers are learnt as if they were nearer, by (3) less so than by the others (see ``src/core/aggregate.hpp``). (1), (2)
+outliers are learnt as if they were nearer, by (3) and the local memory less so (see ``src/core/aggregate.hpp``). (1), (2)
 and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5) the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
