@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-LIMIT = 180  # seconds of processor time: no example takes a fifth of that on a quiet machine, and machines are not quiet
+LIMIT = 60
 """Seconds of processor time that an example may take; they take less than 10."""
 
 ORDER = [

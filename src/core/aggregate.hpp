@@ -35,11 +35,12 @@ class Aggregate {
   // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is to
   // be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: where an outlier does harm
   // for some time only, or to few rows, that is by `recent` and in the local memory, it is bounded loosely after kLooseRounds rounds, by
-  // kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast comes
-  // nearer to them, and then they are none. Outliers one after another are a change, of the level or of the scale, and are learnt as they are: `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there
-  // is a change. The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all
-  // of them in a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers,
-  // but the rule.
+  // kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast comes nearer
+  // to them, and then they are none. Outliers one after another are a change, of the level or of the scale, and are learnt as they are:
+  // `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there is a change.
+  // The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all of them in
+  // a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers, but the
+  // rule.
   static constexpr double kOutlier = 8, kFar = 20, kLoose = 100, kLooseFar = 300;
   static constexpr double kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
   static constexpr double kCounted = 4, kFirstCounted = 3;

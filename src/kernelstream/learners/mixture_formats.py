@@ -140,24 +140,24 @@ def _with_local(state: State, empty: Empty) -> State:
     numbers, counters = arrays.pop("numbers"), arrays.pop("counters")
     if numbers.shape != (len(FORMAT_1_NUMBERS),) or counters.shape != (len(FORMAT_1_COUNTERS),):
         raise state_error()
-    upgraded = {}
+    renamed = {}
     for name, array in arrays.items():
         old = next((old for old in FORMAT_1_NAMES if name.startswith(old)), "")
-        upgraded[FORMAT_1_NAMES.get(old, "") + name.removeprefix(old)] = array
-    upgraded |= {name: numbers[i : i + 1] for i, name in enumerate(FORMAT_1_NUMBERS)}
-    upgraded |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
-    if len(upgraded) != len(arrays) + len(numbers) + len(counters):  # one name twice
+        renamed[FORMAT_1_NAMES.get(old, "") + name.removeprefix(old)] = array
+    renamed |= {name: numbers[i : i + 1] for i, name in enumerate(FORMAT_1_NUMBERS)}
+    renamed |= {name: counters[i : i + 1] for i, name in enumerate(FORMAT_1_COUNTERS)}
+    if len(renamed) != len(arrays) + len(numbers) + len(counters):  # one name twice
         raise state_error()
     one, none = np.ones(1), np.zeros(1)
-    upgraded |= {
+    renamed |= {
         "weight_sum": one,
         "weight_squares": one,
-        "usual_error": np.sqrt(np.maximum(upgraded["noise"], 0)),
+        "usual_error": np.sqrt(np.maximum(renamed["noise"], 0)),
         "first_errors": np.zeros(FIRST_ERRORS),
         "outliers": none,
         "ordered": np.ones(1, np.int64),
     }
-    return _empty_local(upgraded, empty) | upgraded
+    return _empty_local(renamed, empty) | renamed
 
 
 def _with_local_experts(state: State, empty: Empty) -> State:
