@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 LIMIT = 60
-"""Seconds of processor time that an example may take; they take less than 10."""
+"""Seconds of processor time that an example may take; the longest takes some 20."""
 
 ORDER = [
     "decision_surface",
