@@ -36,7 +36,9 @@ class Aggregate {
   // be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: where an outlier does harm
   // for some time only, or to few rows, that is by `recent` and in the local memory, it is bounded loosely after kLooseRounds rounds, by
   // kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast comes nearer
-  // to them, and then they are none. Outliers one after another are a change, of the level or of the scale, and are learnt as they are:
+  // to them, and then they are none. And where the errors around the row are larger than elsewhere, all these bounds are in units of the
+  // usual error there; the experts learn the outlier with the ratio of the two as its weight, so that it moves them no more than
+  // another, and many of them do. Outliers one after another are a change, of the level or of the scale, and are learnt as they are:
   // `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there is a change.
   // The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all of them in
   // a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers, but the
@@ -58,7 +60,7 @@ class Aggregate {
   double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
   std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
   bool outlier = false;  // regression: whether the target last learnt was one
-  double loose = 0;  // regression: that target bounded loosely
+  double loose = 0, outlier_weight = 1;  // regression: that target bounded loosely, and the weight of an outlier to the experts
   double outliers = 0;  // regression: whether the last targets were outliers, from 0 to 1
 
   Aggregate() = default;
@@ -181,11 +183,12 @@ class Aggregate {
   }
 
   // Regression: the target to be learnt of the row last forecast. A single outlier must not pull the experts away; many of them
-  // are no outliers, but a change.
-  double bounded(double y) {
+  // are no outliers, but a change. here: the usual error around the row, if that is larger than the usual error.
+  double bounded(double y, double here) {
+    here = std::max(here, usual_error);
     double miss = y - mean_[0], away = std::abs(miss), least_far = noise_rounds < kFirstErrors ? kFar : 0;
     auto moved = [&](double bound, double far_) {
-      double far = std::max(far_ * usual_error, least_far), reach = std::min(away, bound * usual_error);
+      double far = std::max(far_ * here, least_far), reach = std::min(away, bound * here);
       return mean_[0] + std::copysign(away > far ? reach * (far / away) * (far / away) : reach, miss);
     };
     double bounded = moved(kOutlier, kFar);
@@ -193,6 +196,7 @@ class Aggregate {
     outlier = noise_rounds >= kOutlierRounds && away > kOutlier * usual_error;
     outliers += outlier ? (1 - outliers) * kOutlierPace : -outliers * kUsualPace;
     bool change = outlier && outliers >= kChange;
+    outlier_weight = outlier && !change ? usual_error / here : 1;
     if (noise_rounds < kFirstErrors) {
       first_errors[size_t(noise_rounds)] = away;
       sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);

@@ -204,6 +204,16 @@ class Local : public Cells {
     return sum / total;
   }
 
+  // What the forecasts left at the neighbours: exceeded at one in five of them, so that a few wild targets do not matter. 0 if there are
+  // fewer than kNeighbours.
+  double usual_residual() const {
+    if (int64_t(near.size()) < kNeighbours) return 0;
+    float left[kNeighbours], *middle = left + kNeighbours * 4 / 5;
+    for (int64_t i = 0; i < kNeighbours; ++i) left[i] = std::abs(residuals[size_t(near[size_t(i)].which * outputs)]);
+    std::nth_element(left, middle, left + kNeighbours);
+    return *middle;
+  }
+
   // Another relevance of each feature: the rows kept are moved, and put into cells again. The landmarks are to be placed before.
   void rescale(const double* from) {
     std::vector<double> ratio(size_t(stride), 0.0);

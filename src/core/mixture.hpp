@@ -313,14 +313,18 @@ template <class T> class Mixture {
           y = 0;
         }
         if (set.regression && ordered) labels.follow(y, within_);
-        double learnt_y = set.regression ? aggregate.bounded(y) : y, loose = set.regression ? aggregate.loose : y;
+        double learnt_y = y, loose = y;
+        if (set.regression) {
+          learnt_y = aggregate.bounded(y, local.capacity ? local.usual_residual() : 0);
+          loose = aggregate.loose;
+        }
         keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
         if (set.regression && ordered) labels.came(y, aggregate.outlier);
         y = learnt_y;
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, loose, weight, experts());
+        learn(r, y, loose, weight * aggregate.outlier_weight, experts());
         if (local.capacity) learn_local(y, loose, weight);
         learn_aggregation(y, loose, weight);
         check_memories(r);

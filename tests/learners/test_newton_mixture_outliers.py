@@ -174,14 +174,34 @@ def test_far_targets_that_the_rows_foretell_are_learnt():
 def test_sizes_that_the_rows_foretell_are_learnt():
     """Of firms, towns, prices: few are a hundred times the others, and far from what is forecast at first, but not wild.
 
-    R2 is 0.4 to 0.7 if the local memory bounds them as the others do.
+    R2 is 0.4 to 0.7 if the local memory bounds them as the others do. The largest of them decide it, hence a median.
     """
-    for seed in range(3):
+    scores = []
+    for seed in range(7):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(2000, 3))
         y = np.exp(2 * X[:, 0] + X[:, 1]) * (1 + 0.05 * rng.normal(size=2000))
         predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
-        assert r2_score(y[500:], predicted[500:]) > 0.8
+        scores.append(r2_score(y[500:], predicted[500:]))
+    assert np.median(scores) > 0.8
+
+
+def test_large_errors_where_they_are_usual_are_no_outliers():
+    """One row in 25 is of a kind whose targets are a hundred times as large: both kinds are learnt.
+
+    R2 of that kind is 0.2 to 0.4 if there is one bound for all rows; that of the others must hardly suffer.
+    """
+    large, others = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(3000, 3))
+        X[:, 2] = rng.random(3000) < 1 / 25
+        y = (np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=3000)) * np.where(X[:, 2] == 1, 100.0, 1.0)
+        predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)[1000:]
+        for scores, kind in ((large, X[1000:, 2] == 1), (others, X[1000:, 2] == 0)):
+            scores.append(r2_score(y[1000:][kind], predicted[kind]))
+    assert np.median(large) > 0.7
+    assert np.median(others) > 0.8
 
 
 def test_the_second_forecast_of_a_regression_is_the_first_target():

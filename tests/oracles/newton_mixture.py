@@ -218,7 +218,7 @@ class Aggregate:
         self.stacks = [self.mean.copy() for _ in self.KEEP]
         self.P = [self.start.copy() for _ in self.KEEP]
         self.noise, self.rounds, self.outliers, self.outlier = 1.0, 0, 0.0, False
-        self.usual_error, self.first_errors, self.loose = 1.0, list[float](), 0.0
+        self.usual_error, self.first_errors, self.loose, self.outlier_weight = 1.0, list[float](), 0.0, 1.0
 
     def learn_stream(self) -> None:
         """All candidates from now on."""
@@ -238,14 +238,18 @@ class Aggregate:
         self.stacks[1], self.P[1] = self.stacks[0].copy(), self.P[0].copy()
         self.ordered = True
 
-    def bounded(self, z: Array, y: float) -> float:
-        """The target that is learnt: not too far from the forecast, unless the last ones were too. And one bounded loosely."""
+    def bounded(self, z: Array, y: float, here: float) -> float:
+        """The target that is learnt: not too far from the forecast, unless the last ones were too. And one bounded loosely.
+
+        here: the usual error around the row.
+        """
+        here = max(here, self.usual_error)
         forecast = float(self.forecast(z)[0])
         miss = abs(y - forecast)
         self.outlier = self.rounds >= 8 and miss > 8 * self.usual_error
         moved = []
         for bound, far in ((8, 20), (100, 300)):
-            reach, far = min(miss, bound * self.usual_error), far * self.usual_error
+            reach, far = min(miss, bound * here), far * here
             if self.rounds < 64:
                 far = max(far, 20.0)
             if miss > far:
@@ -255,6 +259,7 @@ class Aggregate:
             moved[1] = moved[0]
         self.outliers = 0.9 * self.outliers + 0.1 if self.outlier else 0.5 * self.outliers
         change = self.outlier and self.outliers >= 0.25
+        self.outlier_weight = self.usual_error / here if self.outlier and not change else 1.0
         if self.rounds < 64:
             self.first_errors.append(miss)
             self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
@@ -567,16 +572,25 @@ class Local:
             row = (q, int(self.order(q)[0]), np.float32(y), np.float32(weight), residual.astype(np.float32))
             self.rows = [*self.rows, row][-self.most :]
 
-    def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array, Array, Array] | None:
-        """Of the target, and of what the aggregation's forecast leaves: by the kernel machine, and by the smoother."""
-        q = self.steps(z)
+    def around(self, q: Array) -> list[LocalRow]:
+        """The nearest rows, the nearest first."""
         probed: set[int] = set()
         for landmark in self.order(q).tolist():  # at least 8, and more while they have fewer than 256 rows
             if len(probed) >= 8 and sum(row[1] in probed for row in self.rows) >= 256:
                 break
             probed.add(landmark)
         near = [row for row in reversed(self.rows) if row[1] in probed]  # of rows equally far the younger one
-        around = sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:64]
+        return sorted(near, key=lambda row: int(np.sum((row[0] - q) ** 2)))[:64]
+
+    def usual_residual(self, z: Array) -> float:
+        """What the forecasts left at the neighbours, exceeded at one in five of them."""
+        left = sorted(abs(float(row[4][0])) for row in self.around(self.steps(z))[:24])
+        return left[19] if len(left) == 24 else 0.0
+
+    def forecasts(self, z: Array, outputs: int) -> tuple[Array, Array, Array, Array] | None:
+        """Of the target, and of what the aggregation's forecast leaves: by the kernel machine, and by the smoother."""
+        q = self.steps(z)
+        around = self.around(q)
         if not around:
             return None
         near = around[:24]
@@ -888,7 +902,8 @@ class NewtonMixture(Learner):
             if self.ordered and self.last_outlier:
                 near = abs(target - self.last_target) < abs(target - float(self.within(x)[0]))
                 self.stayed, self.came_back = 0.998 * self.stayed + near, 0.998 * self.came_back + (not near)
-            bounded = self.aggregate.bounded(logits, target)
+            here = 0.0 if self.local is None else self.local.usual_residual(self.lasting.scaled(x))
+            bounded = self.aggregate.bounded(logits, target, here)
             if self.ordered:
                 self.last_target, self.last_outlier = target, self.aggregate.outlier
             if bounded != target:
@@ -902,14 +917,15 @@ class NewtonMixture(Learner):
         loose = self.aggregate.loose if self.regression else label
         self.learn_local(x, label, loose, target, w, self.aggregate.forecast(logits))
         recent = self.features("recent", x)
-        self.teach("lasting", x, target, w)
+        learnt_w = w * self.aggregate.outlier_weight
+        self.teach("lasting", x, target, learnt_w)
         if self.trees is not None:
-            self.trees.put(self.lasting.scaled(x), target, w)
+            self.trees.put(self.lasting.scaled(x), target, learnt_w)
             self.trees.pay(1)
         if self.ordered:
             # the linear scores that it sees are those before the round
-            self.recent_expert.learn(recent, loose if self.regression else target, w)
-            self.window = [*self.window, (x, target, w)][-min(50, self.budget) :]
+            self.recent_expert.learn(recent, loose if self.regression else target, learnt_w)
+            self.window = [*self.window, (x, target, learnt_w)][-min(50, self.budget) :]
         self.aggregate.learn(logits, loose, label, w, self.learnt + 1)
         if not self.ordered:
             self.learnt += 1
