@@ -358,7 +358,8 @@ class Cells {
       }
     };
     if (groups <= kRanked && n > groups + groups / 2) {
-      // The least of each of twice as many groups as are wanted: a bound that half of these are not above is one for all, and nearly as good.
+      // The least of each of twice as many groups as are wanted: a bound that half of these are not above is one for all, and nearly as
+      // good.
       S least_of[kRanked] = {};
       for (int64_t g = 0; g < groups; g += kLanes) {
         V least = lanes(square + g);

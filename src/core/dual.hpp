@@ -126,7 +126,8 @@ template <class T> class Dual {
     return T(double(f) / (lambda * (double(rounds) + delay)));
   }
 
-  // Throws, having changed nothing, if a number would not be finite. The new point has number `count` until it gets a slot: that of the point dropped if there is no free one.
+  // Throws, having changed nothing, if a number would not be finite. The new point has number `count` until it gets a slot: that of the
+  // point dropped if there is no free one.
   void add(const Rows<T>& rows, int64_t i, const T* z) {
     int64_t n = points.count, slot = n;
     for (int64_t j = 0; j < n; ++j) gram(n, j) = gram(j, n) = double(row_[size_t(j)]);

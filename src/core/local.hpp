@@ -6,9 +6,10 @@
 // better: the smoother, over the kAround nearest rows, weighs them by the same kernel, as long as their median distance; kNothing is
 // the weight of the forecast 0.
 //
-// Where classes move, rows that are near but old tell what was. A second smoother takes the kLatestNear nearest of the last kLatest rows. Its
-// kernel is short, kLatestLength times their median distance, so that a row much nearer than the others decides; a row also counts less with its
-// age, and nothing at all when it leaves. kLatestNothing is of the order of the kernel at the median: where no row stands out it says little.
+// Where classes move, rows that are near but old tell what was. A second smoother takes the kLatestNear nearest of the last kLatest
+// rows. Its kernel is short, kLatestLength times their median distance, so that a row much nearer than the others decides; a row also
+// counts less with its age, and nothing at all when it leaves. kLatestNothing is of the order of the kernel at the median: where no row
+// stands out it says little.
 #pragma once
 #include <algorithm>
 #include <cmath>

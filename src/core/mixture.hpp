@@ -359,7 +359,8 @@ template <class T> class Mixture {
       if (newton.pending) newton.flush();
   }
 
-  // Empties the experts of a memory and gives it another scaling (of some columns, rising; all others were 0), landmarks (already scaled) and bandwidth.
+  // Empties the experts of a memory and gives it another scaling (of some columns, rising; all others were 0), landmarks (already
+  // scaled) and bandwidth.
   void build(MemoryKind::Name which, const int32_t* columns, int64_t count, const double* centre, const double* scale, double varying,
              const Rows<double>& points, double gamma, const double* whitening) {
     Memory& memory = memories[which];
