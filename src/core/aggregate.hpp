@@ -32,17 +32,17 @@ class Aggregate {
   static constexpr double kStackRounds = 64;
   // Regression: a target further from the forecast than kOutlier usual errors is an outlier, from round kOutlierRounds on. It is learnt
   // as if it were that far; one further than kFar usual errors as if it were nearer, by the square of the ratio: so far away no target
-  // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is to
-  // be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: where an outlier does harm
-  // for some time only, or to few rows, that is by `recent` and in the local memory, it is bounded loosely after kLooseRounds rounds, by
-  // kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast comes nearer
-  // to them, and then they are none. And where the errors around the row are larger than elsewhere, all these bounds are in units of the
-  // usual error there; the experts learn the outlier with the ratio of the two as its weight, so that it moves them no more than
-  // another, and many of them do. Outliers one after another are a change, of the level or of the scale, and are learnt as they are:
-  // `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target by kUsualPace, and beyond kChange there is a change.
-  // The usual error counts errors up to kCounted times itself (kFirstCounted times when the first ones are complete), and all of them in
-  // a change. So where more than 1 / kCounted^2 of the targets are far it grows until they are not: then they are no outliers, but the
-  // rule.
+  // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is
+  // to be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: where an outlier does
+  // harm for some time only, or to few rows, that is by `recent` and in the local memory, it is bounded loosely after kLooseRounds
+  // rounds, by kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast
+  // comes nearer to them, and then they are none. And where the errors around the row are larger than elsewhere, all these bounds are
+  // in units of the usual error there; the experts learn the outlier with a weight that makes up for its distance, so that it moves
+  // them no more than one that is kOutlier usual errors away, and many of them do. Outliers one after another are a change, of the
+  // level or of the scale, and are learnt as they are: `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target
+  // by kUsualPace, and beyond kChange there is a change. The usual error counts errors up to kCounted times itself (kFirstCounted times
+  // when the first ones are complete), and all of them in a change. So where more than 1 / kCounted^2 of the targets are far it grows
+  // until they are not: then they are no outliers, but the rule.
   static constexpr double kOutlier = 8, kFar = 20, kLoose = 100, kLooseFar = 300;
   static constexpr double kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
   static constexpr double kCounted = 4, kFirstCounted = 3;
@@ -196,7 +196,7 @@ class Aggregate {
     outlier = noise_rounds >= kOutlierRounds && away > kOutlier * usual_error;
     outliers += outlier ? (1 - outliers) * kOutlierPace : -outliers * kUsualPace;
     bool change = outlier && outliers >= kChange;
-    outlier_weight = outlier && !change ? usual_error / here : 1;
+    outlier_weight = outlier && !change ? kOutlier * usual_error / std::min(away, kOutlier * here) : 1;
     if (noise_rounds < kFirstErrors) {
       first_errors[size_t(noise_rounds)] = away;
       sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);

@@ -259,7 +259,9 @@ class Aggregate:
             moved[1] = moved[0]
         self.outliers = 0.9 * self.outliers + 0.1 if self.outlier else 0.5 * self.outliers
         change = self.outlier and self.outliers >= 0.25
-        self.outlier_weight = self.usual_error / here if self.outlier and not change else 1.0
+        self.outlier_weight = 1.0
+        if self.outlier and not change:
+            self.outlier_weight = 8 * self.usual_error / min(miss, 8 * here)
         if self.rounds < 64:
             self.first_errors.append(miss)
             self.usual_error = sorted(self.first_errors)[4 * len(self.first_errors) // 5]
