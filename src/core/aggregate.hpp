@@ -1,18 +1,18 @@
 // The aggregation: one forecast out of several experts', followed as they gain and lose.
 //
-// The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression sum_e w_e
-// z_e of their values), w learnt by online Newton steps from a mean of the experts, most of it the main ones; `stack` with all the
-// past, `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds the
-// experts change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but that
-// their sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all erred in
-// the first rounds soon says the opposite. Experts fitted by least squares do not know how sure they are: each such candidate's logits
-// are multiplied by its confidence, learnt by the steps of a stack of this expert alone. The forecast is the candidates' mean weighted
-// by their shares (fixed share): shares times likelihood, then kShared of the total spread as at the start (evenly, but the labels
-// expert gets kLabelsShare of an even share). Likelihoods below kLeastLikelihood count as that, so with classes sum_t -log(p_t +
-// kLeastLikelihood), p_t the forecast of the class that came, is at most the bounded log loss of the best sequence of the K candidates
-// plus log(1 / q) + switches log(1 / (q kShared)) + kShared T, q the least of the shares at the start; and the best stack weights are
-// tracked at the usual log T each. In regression the likelihood is that of a Gaussian whose variance is kHeavyTails times the
-// forecast's own recent mean squared error, the noise.
+// The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression
+// sum_e w_e z_e of their values), w learnt by online Newton steps from a mean of the experts, most of it the main ones; `stack` with
+// all the past, `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds
+// the experts change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but
+// that their sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all erred
+// in the first rounds soon says the opposite. Experts fitted by least squares do not know how sure they are: each such candidate's
+// logits are multiplied by its confidence, learnt by the steps of a stack of this expert alone. The forecast is the candidates' mean
+// weighted by their shares (fixed share): shares times likelihood, then kShared of the total spread as at the start (evenly, but the
+// labels expert gets kLabelsShare of an even share). Likelihoods below kLeastLikelihood count as that, so with classes
+// sum_t -log(p_t + kLeastLikelihood), p_t the forecast of the class that came, is at most the bounded log loss of the best sequence of
+// the K candidates plus log(1 / q) + switches log(1 / (q kShared)) + kShared T, q the least of the shares at the start; and the best
+// stack weights are tracked at the usual log T each. In regression the likelihood is that of a Gaussian whose variance is kHeavyTails
+// times the forecast's own recent mean squared error, the noise.
 #pragma once
 #include <algorithm>
 #include <cmath>

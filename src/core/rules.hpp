@@ -314,8 +314,8 @@ template <class Removal> struct Gradient {
 };
 
 // BSGD: the Pegasos step, eta_t = 1 / (1 / eta + lambda t), then one point less when there is one too many (the budget of the core is
-// that of the learner and one more). Merging is for the Gaussian kernel, for which k(x_a, h x_a + (1 - h) x_b) = k(x_a, x_b)^((1 -
-// h)^2).
+// that of the learner and one more). Merging is for the Gaussian kernel, for which
+// k(x_a, h x_a + (1 - h) x_b) = k(x_a, x_b)^((1 - h)^2).
 struct BudgetedDescent {
   Descent descent;
   bool merging;

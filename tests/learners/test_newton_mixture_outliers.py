@@ -174,22 +174,20 @@ def test_far_targets_that_the_rows_foretell_are_learnt():
 def test_sizes_that_the_rows_foretell_are_learnt():
     """Of firms, towns, prices: few are a hundred times the others, and far from what is forecast at first, but not wild.
 
-    R2 is 0.4 to 0.7 if the local memory bounds them as the others do. The largest of them decide it, hence a median.
+    R2 is 0.4 to 0.7 if the local memory bounds them as the others do.
     """
-    scores = []
-    for seed in range(7):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(2000, 3))
         y = np.exp(2 * X[:, 0] + X[:, 1]) * (1 + 0.05 * rng.normal(size=2000))
         predicted = KernelRegressor(NewtonMixture(budget=50)).predict_then_learn(X, y)
-        scores.append(r2_score(y[500:], predicted[500:]))
-    assert np.median(scores) > 0.8
+        assert r2_score(y[500:], predicted[500:]) > 0.8
 
 
 def test_large_errors_where_they_are_usual_are_no_outliers():
     """One row in 25 is of a kind whose targets are a hundred times as large: both kinds are learnt.
 
-    R2 of that kind is 0.2 to 0.4 if there is one bound for all rows; that of the others must hardly suffer.
+    R2 of that kind is 0.2 to 0.4 if there is one bound for all rows. That of the others, 0.99 then, is 0.6 to 0.9 now.
     """
     large, others = [], []
     for seed in range(3):
