@@ -188,8 +188,17 @@ template <class T> class Mixture {
       std::fill_n(prior + 1, wide ? set.outputs : set.width, wide ? 1.0 : linear[e] / memories[memory_of(e)].varying);
       if (e == Expert::linear) continue;
       std::fill_n(prior + extra, set.budget, kernel[e]);
-      newtons[e].used = extra + memories[memory_of(e)].used();
+      newtons[e].used = features_used(e);
     }
+  }
+
+  // Features that an expert of a memory's kernel sees: those of all landmarks, `recent` those of the first half (in whole lines). It keeps
+  // so little of the past that more of them tell it nothing, and half of them cost two fifths. One from an older version, which has
+  // learnt with all, goes on with all until its memory is rebuilt.
+  int64_t features_used(int e) const {
+    constexpr int64_t L = kLine<double>;
+    int64_t all = extra + memories[memory_of(e)].used(), half = extra + ((set.budget + 1) / 2 + L - 1) / L * L;
+    return e == Expert::recent && !newtons[e].weighs(half) ? std::min(all, half) : all;
   }
 
   // Before anything was learnt: the rows to come are a set. Nothing looks at their order: the experts and stacks that forget or
@@ -386,6 +395,7 @@ template <class T> class Mixture {
       cusum_age = 0;
     } else {
       newtons[Expert::recent].reset();
+      newtons[Expert::recent].used = features_used(Expert::recent);
       window.reset(gamma);
       recent_age = 0;
       coverage_start = coverage = 0;

@@ -106,7 +106,7 @@ class Newton {
  public:
   static constexpr int kMostSteps = 64;
   int64_t m = 0, outputs = 1, pending = 0;
-  int64_t used = 0;                            // features from here on (a whole number of lines) are 0 since `reset`
+  int64_t used = 0;                            // features from here on (a whole number of lines) are not looked at since `reset`
   double keep = 1, decay = 1;                  // decay: what the pending rounds leave of the stored P, keep^pending
   NewtonLoss loss = NewtonLoss::squared;
   SharedPanel<double> covariance;
@@ -162,6 +162,13 @@ class Newton {
 
   void score(const double* x, double* f) const {
     for (int64_t c = 0; c < outputs; ++c) f[c] = dot(weights.of(c), x, lines());
+  }
+
+  // Whether it has a weight other than 0 from this feature on.
+  bool weighs(int64_t first) const {
+    for (int64_t c = 0; c < outputs; ++c)
+      if (std::any_of(weights.of(c) + std::min(first, m), weights.of(c) + m, [](double w) { return w != 0; })) return true;
+    return false;
   }
 
   // Stored P times n rows, each `stride` apart; they serve `learn` until the block is full. If it is, P is rewritten first.

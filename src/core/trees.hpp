@@ -568,7 +568,7 @@ class Trees {
           double left = h + kRidge, right = H - h + kRidge, both = g * g * right + (G - g) * (G - g) * left;
           if (both < enough * (left * right)) continue;  // most of them: without a division
           double gain = both / (left * right) - before;
-          if (gain > node.gain + 1e-9 * before) {
+          if (gain > node.gain + 1e-9 * (before + node.gain)) {  // of gains that differ by rounding only the first
             enough = (before + gain) * (1 - 1e-12);
             about = in_steps();
             node.gain = gain;

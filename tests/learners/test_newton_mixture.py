@@ -12,6 +12,7 @@ import scipy.sparse
 from scipy.signal import lfilter
 from scipy.special import expit
 
+import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.learners import NewtonMixture
 from kernelstream.rows import as_rows
@@ -124,6 +125,78 @@ def test_jumps_and_wild_targets_are_the_oracles(ordered):
     np.testing.assert_allclose(state["labels_repeats"], oracle.stayed, rtol=1e-12)
     np.testing.assert_allclose(state["labels_changes"], oracle.came_back, rtol=1e-12)
     assert not ordered or (oracle.stayed > 2 and oracle.came_back > 2)
+
+
+# ---- the recent expert sees half of the landmarks ----
+
+LANDMARKS, SEEN = 40, 24  # half of them, in whole lines of eight
+
+
+def unseen(learner):
+    """The weights, covariance and pending vectors of the recent expert's other landmarks."""
+    state = learner.state()
+    others = slice(SEEN, LANDMARKS)
+    covariance = state["recent_covariance"].copy()
+    np.fill_diagonal(covariance, 0)
+    assert state["recent_weights"][:SEEN].all()
+    return [state["recent_weights"][others], covariance[others], state["recent_pending"][:, others]]
+
+
+@each_task
+def test_recent_sees_half_of_the_landmarks(task):
+    """Among the first rows and after rebuilds, from a state, with one more feature, in a set that becomes a stream."""
+    X, y = stream(task)
+    learner = started(task, 3, LANDMARKS)
+    for part in np.array_split(np.arange(len(y)), 7):
+        learner.run(as_rows(X[part]), y[part])
+        assert not any(array.any() for array in unseen(learner))
+    assert any(event.rebuilt == "recent" for event in learner.events)
+    learner = NewtonMixture(LANDMARKS).restore(learner.state())
+    learner.run(as_rows(X), y)
+    assert not any(array.any() for array in unseen(learner))
+    learner.widen(4)
+    learner.run(as_rows(np.column_stack([X, X[:, 0]])), y)
+    assert not any(array.any() for array in unseen(learner))
+    learner = started(task, 3, LANDMARKS)
+    learner.learn_set(as_rows(X), y)
+    learner.run(as_rows(X[:50]), y[:50])
+    assert not any(array.any() for array in unseen(learner))
+
+
+def test_merged_and_with_a_new_class_recent_sees_half_of_the_landmarks():
+    X, y = stream("three", 600)
+    base = KernelClassifier(NewtonMixture(LANDMARKS)).partial_fit(X[:300], y[:300])
+    parts = [kernelstream.branch(base).partial_fit(X[i::2], y[i::2]) for i in (300, 301)]
+    merged = kernelstream.merge(parts, base=base)
+    merged.partial_fit(X, np.where(X[:, 2] > 1, 3.0, y))
+    assert not any(array.any() for array in unseen(merged.learner_))
+
+
+def test_the_landmarks_that_recent_sees_are_spaced_evenly():
+    X, y = stream("two", 500, change=10**6)
+    learner = started("two", 3, LANDMARKS)
+    learner.run(as_rows(X), y)  # last rebuilt after 160 rows
+    state = learner.state()
+    scaled = soft_clip((X[:160] - state["recent_centre"]) * state["recent_scale"])
+    chosen = [int(np.argmin(np.abs(scaled - point).sum(axis=1))) for point in state["recent_landmarks"]]
+    want = np.linspace(0, 159, LANDMARKS).astype(int)
+    assert chosen == [*want[::2], *want[1::2]]
+
+
+@each_task
+def test_a_recent_expert_that_learnt_with_all_landmarks_goes_on_with_them(task):
+    """One of an older model file: until its memory is rebuilt."""
+    X, y = stream(task, change=400)
+    learner = started(task, 3, LANDMARKS)
+    learner.run(as_rows(X[:300]), y[:300])
+    state = learner.state()
+    state["recent_weights"][LANDMARKS - 1] = 0.1
+    older = NewtonMixture(LANDMARKS).restore(state)
+    older.run(as_rows(X[300:350]), y[300:350])
+    assert all(array.any() for array in unseen(older))
+    older.run(as_rows(X[350:]), y[350:])
+    assert any(event.rebuilt == "recent" for event in older.events)
+    assert not any(array.any() for array in unseen(older))
 
 
 # ---- sets of rows ----

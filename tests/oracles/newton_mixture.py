@@ -534,7 +534,7 @@ class Trees:
             gains = (g * g * right + (G - g) * (G - g) * left) / (left * right) - before
             gains[(h < 1) | (H - h < 1)] = 0
             for cut, gain in zip(cuts.tolist(), gains.tolist(), strict=True):
-                if gain > found[0] + 1e-9 * before:
+                if gain > found[0] + 1e-9 * (before + found[0]):
                     found = (gain, d, cut)
         return found
 
@@ -700,7 +700,10 @@ class NewtonMixture(Learner):
             extra = np.clip(self.linear.score(self.lasting.scaled(x)), -8, 8)
         else:
             extra = memory.scaled(x)
-        return np.concatenate([memory.phi(x, self.budget), [1.0], extra])
+        phi = memory.phi(x, self.budget)
+        if which == "recent":  # it sees half of the landmarks, in whole lines of eight
+            phi[math.ceil(math.ceil(self.budget / 2) / 8) * 8 :] = 0
+        return np.concatenate([phi, [1.0], extra])
 
     def window_score(self, x: Array) -> Array:
         """Kernel ridge regression on the last rows."""
@@ -1067,6 +1070,7 @@ class NewtonMixture(Learner):
             for gamma in (tried if n >= 16 else [])
         ]
         best = tried[int(np.argmin(losses))] if losses else unit
+        landmarks = np.concatenate([landmarks[::2], landmarks[1::2]])
         self.take(which, Memory(centre, scale, varying, landmarks, best))
         for x, y, w in kept:
             self.teach(which, x, self.standard(y), w)

@@ -16,6 +16,7 @@ from kernelstream._core import core
 
 __all__ = [
     "evenly",
+    "every_second_first",
     "factored",
     "gaussian",
     "pairs",
@@ -75,6 +76,15 @@ def without_outliers(rows: Array, targets: Array) -> Array:
 def evenly(n: int, most: int) -> Array:
     """The numbers of at most so many of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).astype(int)
+
+
+def every_second_first(n: int) -> Array:
+    """The numbers below n, the even ones first: the first half of things spaced evenly is spaced evenly, too.
+
+    >>> every_second_first(5).tolist()
+    [0, 2, 4, 1, 3]
+    """
+    return np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)])
 
 
 def raised(matrix: Array, by: Array | float) -> Array:

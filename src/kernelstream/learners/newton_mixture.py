@@ -8,14 +8,15 @@ rows kept. An expert sees ``[L^-1 k(landmarks, z), 1, z]`` with a Gaussian kerne
 Nystrom map whitened, and a linear part.
 
 Experts. (1) *lasting*: logistic online Newton steps with all the past; (2) *least_squares*: the same rows by recursive least
-squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000; (4) *linear*: logistic Newton on
-``[1, z]``, which forgets 3 rounds in 100,000 of a stream and nothing of a set; (5) *window*: kernel ridge regression on the
-last 50 rows, scaled as the recent memory scales; (6) *labels*: how often a label follows itself, apart for rows that are a copy
-of the one before, and the classes' recent frequencies; (7) *trees*: small regression trees, each fitted to what the others
-leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to (3) differ in their prior,
-and (6) is the target before; after an outlier the forecast may be the outlier itself (see ``src/core/labels.hpp``), and
-outliers are learnt as if they were nearer, by (3) and the local memory less so (see ``src/core/aggregate.hpp``). (1), (2)
-and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5) the *recent* one.
+squares; (3) *recent*: logistic Newton steps that forget towards the prior, 1 round in 1000, with half of the landmarks;
+(4) *linear*: logistic Newton on ``[1, z]``, which forgets 3 rounds in 100,000 of a stream and nothing of a set; (5) *window*:
+kernel ridge regression on the last 50 rows, scaled as the recent memory scales; (6) *labels*: how often a label follows itself,
+apart for rows that are a copy of the one before, and the classes' recent frequencies; (7) *trees*: small regression trees, each
+fitted to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
+(3) differ in their prior, and (6) is the target before; after an outlier the forecast may be the outlier itself (see
+``src/core/labels.hpp``), and outliers are learnt as if they were nearer, by (3) and the local memory less so (see
+``src/core/aggregate.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5)
+the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
 (1) to (3) see ``[L^-1 k(landmarks, z), 1, f]`` with f its scores before the round, bounded by 8.
@@ -70,6 +71,7 @@ from kernelstream.learners.mixture_delta import (
 from kernelstream.learners.mixture_formats import upgraded
 from kernelstream.learners.mixture_rows import (
     evenly,
+    every_second_first,
     factored,
     gaussian,
     pairs,
@@ -150,11 +152,11 @@ class NewtonMixture(CoreLearner):
     """The default learner: second-order kernel experts with long and short memories, aggregated. Nothing to tune.
 
     For features of any scale, dense or sparse, two or more classes with calibrated probabilities, or regression; for streams
-    that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features
-    (``budget + C + 1`` when ``D > 3 budget``) about ``4.5 m^2 + 3 budget^2 + 4 budget D`` multiplications and
-    ``8 (3 m^2 + D^2 + 2 budget^2 + 6 budget D) + 40 budget (D + 12)`` bytes, whatever the length of the
-    stream; rows of more than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD`
-    where a microsecond a row matters more than accuracy.
+    that stay, drift or turn. The cost is that of the experts' covariances: with ``m = budget + D + 1`` features (``budget +
+    C + 1`` when ``D > 3 budget``) about ``3 m^2 + 1.5 (m - budget / 2)^2 + 3 budget^2 + 4 budget D`` multiplications and ``8
+    (3 m^2 + D^2 + 2 budget^2 + 6 budget D) + 40 budget (D + 12)`` bytes, whatever the length of the stream; rows of more
+    than ``2**22 / budget`` features get fewer landmarks. Prefer `NOGD` or `BOGD` where a microsecond a row matters more than
+    accuracy.
 
     Args:
         budget: landmarks of each of the two kernel memories; more of them fit finer structure, at a cost that grows with
@@ -484,7 +486,9 @@ class NewtonMixture(CoreLearner):
             far = np.abs(np.log(gammas / unit)) / np.log(4)
             gamma = float(gammas[int(np.argmin(losses * (1 + FAR * far)))])
         kernel = gaussian(gamma, apart)
-        factor = factored(raised(kernel, JITTER))
+        order = every_second_first(landmarks.shape[0])  # the recent expert sees the first half of them
+        landmarks, kernel = landmarks[order], kernel[:, order]
+        factor = factored(raised(kernel[order], JITTER))
         whitening = np.ascontiguousarray(dtrtri(factor, lower=1, overwrite_c=1)[0])  # its lower half
         points, again = self._whole(landmarks, kept.columns), self._whole(kept.rows, kept.columns)
         for memory in memories:
@@ -547,8 +551,8 @@ class NewtonMixture(CoreLearner):
     ) -> Array:
         """How much the least_squares score changes with each feature: a power of its root mean square slope, at most 1.
 
-        ``rows``: those kept, scaled. ``kernel``: that of the landmarks, if these are spaced evenly among them, as the rows are at
-        which slopes are taken.
+        ``rows``: those kept, scaled. ``kernel``: of the rows at which slopes are taken with the landmarks, if both are spaced
+        evenly among the rows kept.
         """
         if len(rows) < 16:
             return np.ones(self._width)
