@@ -192,9 +192,9 @@ template <class T> class Mixture {
     }
   }
 
-  // Features that an expert of a memory's kernel sees: those of all landmarks, `recent` those of the first half (in whole lines). It keeps
-  // so little of the past that more of them tell it nothing, and half of them cost two fifths. One from an older version, which has
-  // learnt with all, goes on with all until its memory is rebuilt.
+  // Features that an expert of a memory's kernel sees: those of all landmarks, `recent` those of the first half (in whole lines), which
+  // cost two fifths. Finer structure than these can hold, others know better, who keep more of the past. One from an older version,
+  // which has learnt with all, goes on with all until its memory is rebuilt.
   int64_t features_used(int e) const {
     constexpr int64_t L = kLine<double>;
     int64_t all = extra + memories[memory_of(e)].used(), half = extra + ((set.budget + 1) / 2 + L - 1) / L * L;
