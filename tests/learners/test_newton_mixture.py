@@ -57,6 +57,15 @@ def test_scores_are_the_oracles(task, form):
         assert {what for _, what in oracle.events} == {"restart", "uncovered"}
 
 
+@each_task
+def test_scores_with_all_rows_as_landmarks_are_the_oracles(task):
+    """Up to so many rows as there are landmarks a rebuild takes the landmarks' kernel for that of the rows."""
+    X, y = stream(task, 90)
+    oracle = Oracle(width=3, outputs=OUTPUTS[task], budget=40, regression=task == "regression")
+    np.testing.assert_allclose(scores(task, X, y, 40), oracle.run(X, y), rtol=1e-7, atol=1e-7)
+    assert np.ptp(oracle.local.relevance) > 0.1
+
+
 def test_extreme_weights_are_the_oracles():
     """Beyond what the arithmetic bears a weight counts as the largest or smallest that it does."""
     X, y = stream("two", 150)
