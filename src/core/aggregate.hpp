@@ -1,18 +1,18 @@
 // The aggregation: one forecast out of several experts', followed as they gain and lose.
 //
 // The candidates are the experts themselves and two stacks: softmax(sum_e w_e z_e) of the experts' logits z_e (in regression
-// sum_e w_e z_e of their values), w learnt by online Newton steps from a mean of the experts, most of it the main ones; `stack` with
-// all the past, `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds
-// the experts change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but
-// that their sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all erred
-// in the first rounds soon says the opposite. Experts fitted by least squares do not know how sure they are: each such candidate's
-// logits are multiplied by its confidence, learnt by the steps of a stack of this expert alone. The forecast is the candidates' mean
-// weighted by their shares (fixed share): shares times likelihood, then kShared of the total spread as at the start (evenly, but the
-// labels expert gets kLabelsShare of an even share). Likelihoods below kLeastLikelihood count as that, so with classes
-// sum_t -log(p_t + kLeastLikelihood), p_t the forecast of the class that came, is at most the bounded log loss of the best sequence of
-// the K candidates plus log(1 / q) + switches log(1 / (q kShared)) + kShared T, q the least of the shares at the start; and the best
-// stack weights are tracked at the usual log T each. In regression the likelihood is that of a Gaussian whose variance is kHeavyTails
-// times the forecast's own recent mean squared error, the noise.
+// sum_e w_e z_e of their values), w learnt by online Newton steps from the weights that experts begin with; `stack` with all the
+// past, `forgetting_stack` forgetting 1 in 1000 rounds. The step of round t counts t / (t + kStackRounds): in the first rounds the
+// experts change so much that how they compare then tells little of later rounds. A priori the stack weights are independent, but
+// that their sum, which is right if the experts are, is known to a variance of kStackSum: without that a stack of experts that all
+// erred in the first rounds soon says the opposite. Experts fitted by least squares do not know how sure they are: each such
+// candidate's logits are multiplied by its confidence, learnt by the steps of a stack of this expert alone. The forecast is the
+// candidates' mean weighted by their shares (fixed share): shares times likelihood, then kShared of the total spread as at the
+// start. Likelihoods below kLeastLikelihood count as that, so with classes sum_t -log(p_t + kLeastLikelihood), p_t the forecast of
+// the class that came, is at most the bounded log loss of the best sequence of the K candidates plus log(1 / q) + switches log(1 /
+// (q kShared)) + kShared T, q the least of the shares at the start; and the best stack weights are tracked at the usual log T each.
+// In regression the likelihood is that of a Gaussian whose variance is kHeavyTails times the forecast's own recent mean squared
+// error, the noise.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,6 @@ class Aggregate {
   static constexpr int kStacks = 2;
   static constexpr double kShared = 1e-3, kStackPrior = 0.5, kStackSum = 0.25, kLeastConfidence = 0.1, kLeastLikelihood = 1e-4,
                           kLeastNoise = 1e-12;
-  static constexpr double kLabelsShare = 0.01;  // the labels expert, the last one, sees no rows and has to earn its share
   static constexpr double kHeavyTails = 4;  // regression: errors have heavier tails than a normal law with their variance
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
   static constexpr int kMostSteps = 64;  // of a stack, for one heavy row
@@ -48,11 +47,14 @@ class Aggregate {
   static constexpr double kCounted = 4, kFirstCounted = 3;
   static constexpr int64_t kOutlierRounds = 8, kLooseRounds = 32, kFirstErrors = 64;
 
-  int64_t experts = 0, main = 0, outputs = 1;  // main: experts that the stacks begin with; outputs: classes, or 1
+  // What an expert begins with. share: over that of a stack; its weight in the stacks has a variance in proportion to it. weight: that
+  // one, over the sum of the weights of the experts that take part.
+  struct Start {
+    double share, weight;
+  };
+
+  int64_t experts = 0, outputs = 1;  // outputs: classes, or 1
   bool regression = false;
-  int64_t even = 0;  // experts from this one on begin with late_share of an even share: they have to earn more
-  double late_share = kLabelsShare;
-  double late_weight = 0;  // and have so much of the weights that the stacks begin with; the main ones have the rest
   std::vector<double> shares;  // of the candidates: the experts, then the stacks
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   std::vector<double> confidences, confidence_variances;  // of the experts; a variance of 0: the confidence stays 1
@@ -65,20 +67,16 @@ class Aggregate {
 
   Aggregate() = default;
   // squares: the experts that are fitted by least squares, of which the confidence is learnt where there are classes.
-  Aggregate(int64_t experts_, int64_t main_, int64_t outputs_, bool regression_, std::vector<int64_t> squares, int64_t even_ = -1,
-            double late_share_ = kLabelsShare, double late_weight_ = 0)
-      : experts(experts_),
-        main(main_),
+  Aggregate(std::vector<Start> start, int64_t outputs_, bool regression_, std::vector<int64_t> squares)
+      : experts(int64_t(start.size())),
         outputs(outputs_),
         regression(regression_),
-        even(even_ < 0 ? experts_ - 1 : even_),
-        late_share(late_share_),
-        late_weight(late_weight_),
         shares(size_t(candidates()), 1.0 / double(candidates())),
         stack_weights(size_t(kStacks * experts), 1.0 / double(experts)),
         stack_covariances(size_t(kStacks * experts * experts), 0.0),
         confidences(size_t(experts), 1.0),
         confidence_variances(size_t(experts), 0.0),
+        start_(std::move(start)),
         squared_(regression_ ? std::vector<int64_t>() : std::move(squares)),
         forecasts_(size_t(candidates() * outputs)),
         z_(size_t(experts * outputs)),
@@ -106,18 +104,16 @@ class Aggregate {
   void include(std::vector<bool> included) {
     included_ = std::move(included);
     start_shares_.assign(size_t(candidates()), 0.0);
-    double total = 0, mains = 0, lates = 0;
+    start_weights_.assign(size_t(experts), 0.0);
+    double total = 0, weights = 0;
     for (int64_t k = 0; k < candidates(); ++k) {
-      start_shares_[size_t(k)] = double(included_[size_t(k)]) * (k >= even && k < experts ? late_share : 1);
-      total += start_shares_[size_t(k)];
-      if (k < main) mains += start_shares_[size_t(k)];
-      if (k >= even && k < experts) lates += double(included_[size_t(k)]);
+      if (!included_[size_t(k)]) continue;
+      total += start_shares_[size_t(k)] = k < experts ? start_[size_t(k)].share : 1;
+      if (k < experts) weights += start_weights_[size_t(k)] = start_[size_t(k)].weight;
     }
     for (double& share : start_shares_) share /= total;
-    start_weights_.assign(size_t(experts), 0.0);
     for (int64_t e = 0; e < experts; ++e)
-      if (start_shares_[size_t(e)] > 0)
-        start_weights_[size_t(e)] = !(mains > 0) ? 1 : e < main ? (1 - late_weight) / mains : e >= even ? late_weight / lates : 0;
+      start_weights_[size_t(e)] = weights > 0 ? start_weights_[size_t(e)] / weights : double(included_[size_t(e)]);
     double sum = kStackSum;
     for (int64_t e = 0; e < experts; ++e) sum += alone(e);
     start_covariance_.resize(size_t(experts * experts));
@@ -267,7 +263,7 @@ class Aggregate {
 
  private:
   // The prior variance of a stack weight, if nothing is known of the sum.
-  double alone(int64_t e) const { return start_shares_[size_t(e)] > 0 ? (e >= even ? late_share : 1) * kStackPrior : 0; }
+  double alone(int64_t e) const { return included_[size_t(e)] ? start_[size_t(e)].share * kStackPrior : 0; }
 
   void softmax(double* z) const {
     if (outputs == 2) {  // the same with one exponential: that of the larger one is 1
@@ -353,6 +349,7 @@ class Aggregate {
         P[d * experts + e] = P[e * experts + d] -= h * damp * v_[size_t(e)] * v_[size_t(d)];
   }
 
+  std::vector<Start> start_;
   std::vector<bool> included_;
   std::vector<double> start_shares_, start_weights_, start_covariance_;  // what shares and stacks begin with and are drawn to
   std::vector<int64_t> squared_;

@@ -37,8 +37,10 @@ template <class T> class Mixture {
   // What is kept of the past in a round. Of `linear` much more than of `recent`: its prior variances are far above what is left of them
   // after some rows, so that the little which comes back in a round lets it follow within hundreds of rows.
   static constexpr double kRecentKeep = 0.999, kLinearKeep = 0.99997;
-  static constexpr double kLocalShare[2] = {0.1, 0.3};  // of an even share: local experts at the start, of classes and in regression
-  static constexpr double kLocalWeight = 0.25;  // of the weights that the local stacks begin with: those of the local experts together
+  // What experts begin with in the two aggregations: a share, and a weight in the stacks. `labels`, which sees no rows, and the local
+  // experts have to earn their shares; means over neighbours more than the local kernel machine.
+  static constexpr Aggregate::Start kStart[Expert::count] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, {1, 0}, {0.01, 0}};
+  static constexpr Aggregate::Start kLocalStart[LocalExpert::count] = {{1, 0.75}, {0.3, 0.125}, {0.3, 0.125}, {0.1, 0}, {0.1, 0}, {0.1, 0}};
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
@@ -87,10 +89,9 @@ template <class T> class Mixture {
         window(window_size, set.width, set.outputs),
         trees(set.width, set.outputs, set.regression, wide ? 0 : set.budget),
         labels(classes()),
-        aggregate(Expert::count, Expert::window, classes(), set.regression, {Expert::least_squares, Expert::window}),
-        local_aggregate(LocalExpert::count, LocalExpert::neighbours, classes(), set.regression,
-                        {LocalExpert::neighbours, LocalExpert::smoothed, LocalExpert::latest}, LocalExpert::neighbours,
-                        kLocalShare[set.regression], kLocalWeight),
+        aggregate({std::begin(kStart), std::end(kStart)}, classes(), set.regression, {Expert::least_squares, Expert::window}),
+        local_aggregate({std::begin(kLocalStart), std::end(kLocalStart)}, classes(), set.regression,
+                        {LocalExpert::neighbours, LocalExpert::smoothed, LocalExpert::latest}),
         local(wide ? 0 : set.width, set.outputs, wide ? 0 : local_rows) {
     extra = extra_features();
     m = slots() + extra;
@@ -173,6 +174,7 @@ template <class T> class Mixture {
     raw_.resize(size_t(Expert::count * set.outputs));
     local_z_.resize(size_t(LocalExpert::count * classes()));
     local_raw_.resize(size_t(2 * set.outputs));
+    bounded_.resize(size_t(classes()));
     residual_.resize(size_t(set.outputs));
   }
 
@@ -660,12 +662,35 @@ template <class T> class Mixture {
     const double* p = aggregate.forecast(z_.data());
     if (local.capacity) p = forecast_local(r, p);
     within_ = p[0];
+    if (!set.regression) p = bound_unseen(p);
     if (set.regression)
       out[0] = (ordered && stays(r) ? labels.last_target : within_) * target_spread + target_centre;
     else if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
+  }
+
+  // No expert knows a class before its first row: what they say of it is chance. As long as all rows learnt are kept, such a class gets at
+  // most what half a row of it would, beside the rows learnt and half a row of each class; so it is never the likeliest one.
+  const double* bound_unseen(const double* p) {
+    int64_t C = classes(), unseen = C;
+    if (!learnt || learnt > capacity) return p;
+    std::fill(bounded_.begin(), bounded_.end(), 0.0);
+    for (int64_t i = 0; i < learnt && unseen; ++i) {
+      double& seen = bounded_[size_t(label_of(kept_targets[size_t(i)]))];
+      unseen -= int64_t(seen == 0);
+      seen = 1;
+    }
+    if (!unseen) return p;
+    double most = 0.5 / (double(learnt) + 0.5 * double(C)), of_seen = 0, of_unseen = 0;
+    for (int64_t c = 0; c < C; ++c)
+      if (bounded_[size_t(c)] > 0)
+        of_seen += p[c];
+      else
+        of_unseen += std::min(p[c], most);
+    for (int64_t c = 0; c < C; ++c) bounded_[size_t(c)] = bounded_[size_t(c)] > 0 ? p[c] * (1 - of_unseen) / of_seen : std::min(p[c], most);
+    return bounded_.data();
   }
 
   // The logit of a score that is fitted by least squares.
@@ -879,7 +904,7 @@ template <class T> class Mixture {
   Array<double> features_[MemoryKind::count], products_[Expert::newtons];
   Rows<double> scaled_[MemoryKind::count];
   bool twins_ = false;
-  std::vector<double> z_, raw_, slopes_, local_z_, local_raw_;
+  std::vector<double> z_, raw_, slopes_, local_z_, local_raw_, bounded_;
   std::vector<float> residual_, tree_row_;
   bool copy_ = false;  // whether the row at hand is a copy of the one learnt last
   double within_ = 0;  // regression: the forecast of the row at hand, unless an outlier stays

@@ -302,7 +302,7 @@ def test_stacks_know_what_their_weights_sum_to():
     state = started("three", 3).state()
     for name, alone in (
         ("", [0.5] * 6 + [0.005]),  # labels begin with a hundredth of a share
-        ("local_", [0.5] + [0.05] * 5),
+        ("local_", [0.5, 0.15, 0.15] + [0.05] * 3),
     ):
         n = len(alone)
         for P in state[f"{name}stack_covariances"].reshape(2, n, n):

@@ -72,15 +72,32 @@ def test_the_order_of_classes_does_not_matter():
 # ---- the first rows, and rows that say little ----
 
 
-def test_only_seen_classes_are_predicted_from_the_second_row_on():
+@pytest.mark.parametrize("d", [3, 40])
+@pytest.mark.parametrize("classes", ["ab", "abcde"])
+def test_no_class_is_predicted_before_its_first_row(classes, d):
+    """Named before or not: it is as likely as half a row of it says, at most. And the others are in the ratios that they were in."""
     rng = np.random.default_rng(10)
-    for seed in range(20):
-        X = np.random.default_rng(seed).normal(size=(40, 3))
-        y = rng.choice(list("abcde"), size=40)
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(32, d)) * 3
+        y = np.array(list(classes))[np.minimum(rng.geometric(0.7, size=32) - 1, len(classes) - 1)]
         made = KernelClassifier(NewtonMixture(8)).predict_then_learn(X, y)
-        assert all(made[i] in y[:i] for i in range(1, 40))
-        told = KernelClassifier(NewtonMixture(8)).predict_then_learn(X, y, classes=list("abcde"))
-        assert told[1] == y[0]
+        assert all(made[i] in y[:i] for i in range(1, 32))
+        told = KernelClassifier(NewtonMixture(8))
+        for i in range(32):
+            if i:
+                p, unseen = told.predict_proba(X[i:])[0], ~np.isin(list(classes), y[:i])
+                assert told.predict(X[i:])[0] in y[:i]
+                assert (p[unseen] <= 0.5 / (i + 0.5 * len(classes)) + 1e-12).all()
+                np.testing.assert_allclose(p.sum(), 1, rtol=1e-12)
+            told.partial_fit(X[i : i + 1], y[i : i + 1], classes=list(classes))
+
+
+def test_a_class_met_in_a_set_is_no_new_one():
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 3, size=90)
+    X = rng.normal(size=(90, 3)) + 8 * np.eye(3)[y]
+    model = KernelClassifier(NewtonMixture(30)).fit(X, y).partial_fit(X[:1], y[:1])  # the stream has met one class, the set all
+    assert (model.predict(X) == y).mean() > 0.95
 
 
 def curved(kind, rng, n):

@@ -170,7 +170,8 @@ class Aggregate:
         4,
         0.01,
     )
-    LOCAL_SHARE = (0.1, 0.3)  # of classes, and in regression
+    #: The aggregation, neighbours, corrected, and three means; what they begin with, and their weights in the stacks.
+    LOCAL_SHARES, LOCAL_WEIGHTS = (1, 0.3, 0.3, 0.1, 0.1, 0.1), (0.75, 0.125, 0.125, 0, 0, 0)
 
     def __init__(
         self, experts: int, regression: bool, local: bool = False, ordered: bool = True, trees: bool = True
@@ -183,8 +184,9 @@ class Aggregate:
             trees,
         )
         self.start_shares = np.ones(experts + 2)
-        late = np.ones(experts)  # of an even share
-        late[1 if local else experts - 1 :] = self.LOCAL_SHARE[regression] if local else self.LABELS_SHARE
+        late = np.append(np.ones(experts - 1), self.LABELS_SHARE)  # of an even share
+        if local:
+            late = np.array(self.LOCAL_SHARES)
         part = np.ones(experts + 2)  # who takes part
         if not ordered:
             part[experts + 1] = 0  # forgetting_stack
@@ -205,8 +207,7 @@ class Aggregate:
         self.mean *= part[:experts]
         self.mean /= self.mean.sum()
         if local:  # mostly the aggregation's forecast
-            others = part[1:experts]
-            self.mean = np.append(0.75, 0.25 * others / others.sum())
+            self.mean = np.array(self.LOCAL_WEIGHTS, float)
         self.start = self.STACK_PRIOR * np.diag(late)
         # as if the sum of the weights had been measured, with a variance of 0.25
         along = self.start.sum(axis=1)
@@ -761,7 +762,18 @@ class NewtonMixture(Learner):
             if self.ordered and self.last_outlier and self.stays(x, p[0]):
                 p = np.array([self.last_target])
             return p * self.target_spread + self.target_centre
+        p = self.bound_unseen(p)
         return np.array([math.log(p[1]) - math.log(p[0])]) if self.outputs == 1 else np.log(p)
+
+    def bound_unseen(self, p: Array) -> Array:
+        """A class that has not come is as likely as half a row of it says, at most."""
+        if not 0 < self.learnt <= self.capacity:
+            return p
+        classes = [int(y > 0) if self.outputs == 1 else int(y) for _, y, _ in self.kept]
+        unseen = np.bincount(classes, minlength=len(p)) == 0
+        bounded = np.where(unseen, np.minimum(p, 0.5 / (self.learnt + len(p) / 2)), p)
+        bounded[~unseen] *= (1 - bounded[unseen].sum()) / bounded[~unseen].sum()
+        return bounded
 
     def stays(self, x: Array, forecast: float) -> bool:
         """Whether the next target is expected where the last one, an outlier, was."""
