@@ -29,24 +29,6 @@ class Aggregate {
   static constexpr double kKeep[kStacks] = {1.0, 0.999};
   static constexpr int kMostSteps = 64;  // of a stack, for one heavy row
   static constexpr double kStackRounds = 64;
-  // Regression: a target further from the forecast than kOutlier usual errors is an outlier, from round kOutlierRounds on. It is learnt
-  // as if it were that far; one further than kFar usual errors as if it were nearer, by the square of the ratio: so far away no target
-  // belongs to the others, and it says nothing of them. In the first kFirstErrors rounds, when the usual error is hardly known, it is
-  // to be kFar deviations of the targets away too. But where rows foretell far targets these are to be learnt: where an outlier does
-  // harm for some time only, or to few rows, that is by `recent` and in the local memory, it is bounded loosely after kLooseRounds
-  // rounds, by kLoose and kLooseFar in place of those, and the shares and stacks see it so. Who foretells outliers gains, the forecast
-  // comes nearer to them, and then they are none. And where the errors around the row are larger than elsewhere, all these bounds are
-  // in units of the usual error there; the experts learn the outlier with a weight that makes up for its distance, so that it moves
-  // them no more than one that is kOutlier usual errors away, and many of them do. Outliers one after another are a change, of the
-  // level or of the scale, and are learnt as they are: `outliers` is drawn to 1 by an outlier by kOutlierPace, to 0 by any other target
-  // by kUsualPace, and beyond kChange there is a change. The usual error counts errors up to kCounted times itself (kFirstCounted times
-  // when the first ones are complete), and all of them in a change. So where more than 1 / kCounted^2 of the targets are far it grows
-  // until they are not: then they are no outliers, but the rule.
-  static constexpr double kOutlier = 8, kFar = 20, kLoose = 100, kLooseFar = 300;
-  static constexpr double kChange = 0.25, kOutlierPace = 0.1, kUsualPace = 0.5;
-  static constexpr double kCounted = 4, kFirstCounted = 3;
-  static constexpr int64_t kOutlierRounds = 8, kLooseRounds = 32, kFirstErrors = 64;
-
   // What an expert begins with. share: over that of a stack; its weight in the stacks has a variance in proportion to it. weight: that
   // one, over the sum of the weights of the experts that take part.
   struct Start {
@@ -59,11 +41,6 @@ class Aggregate {
   std::vector<double> stack_weights, stack_covariances;  // of each stack in turn
   std::vector<double> confidences, confidence_variances;  // of the experts; a variance of 0: the confidence stays 1
   double noise = 1, noise_rounds = 0;  // regression: recent mean squared error of the forecast, over how many rounds
-  double usual_error = 1;  // regression: root of the mean square of the targets' distances, large ones bounded
-  std::vector<double> first_errors;  // regression: these distances in the first rounds, whose quantile tells the usual error
-  bool outlier = false;  // regression: whether the target last learnt was one
-  double loose = 0, outlier_weight = 1;  // regression: that target bounded loosely, and the weight of an outlier to the experts
-  double outliers = 0;  // regression: whether the last targets were outliers, from 0 to 1
 
   Aggregate() = default;
   // squares: the experts that are fitted by least squares, of which the confidence is learnt where there are classes.
@@ -124,9 +101,7 @@ class Aggregate {
 
   void restart() {
     noise = 1;
-    noise_rounds = outliers = 0;
-    usual_error = 1;
-    first_errors.assign(size_t(kFirstErrors), 0.0);
+    noise_rounds = 0;
     shares = start_shares_;
     for (int s = 0; s < kStacks; ++s) {
       std::copy_n(start_weights_.begin(), experts, stack_weights.begin() + s * experts);
@@ -159,6 +134,7 @@ class Aggregate {
   int64_t candidates() const { return experts + kStacks; }
   const double* forecast_of(int64_t candidate) const { return forecasts_.data() + candidate * outputs; }
 
+  double value() const { return mean_[0]; }  // regression: the last forecast
   // The forecast (class probabilities, or a value) from the experts' logits or values, experts x outputs.
   const double* forecast(const double* z) {
     std::copy_n(z, experts * outputs, z_.data());
@@ -178,49 +154,8 @@ class Aggregate {
     return std::min(miss * miss / (kHeavyTails * 2 * noise), -std::log(kLeastLikelihood));
   }
 
-  // Regression: the target to be learnt of the row last forecast. A single outlier must not pull the experts away; many of them
-  // are no outliers, but a change. here: the usual error around the row, if that is larger than the usual error.
-  double bounded(double y, double here) {
-    here = std::max(here, usual_error);
-    double miss = y - mean_[0], away = std::abs(miss), least_far = noise_rounds < kFirstErrors ? kFar : 0;
-    auto moved = [&](double bound, double far_) {
-      double far = std::max(far_ * here, least_far), reach = std::min(away, bound * here);
-      return mean_[0] + std::copysign(away > far ? reach * (far / away) * (far / away) : reach, miss);
-    };
-    double bounded = moved(kOutlier, kFar);
-    loose = noise_rounds < kLooseRounds ? bounded : moved(kLoose, kLooseFar);
-    outlier = noise_rounds >= kOutlierRounds && away > kOutlier * usual_error;
-    outliers += outlier ? (1 - outliers) * kOutlierPace : -outliers * kUsualPace;
-    bool change = outlier && outliers >= kChange;
-    outlier_weight = outlier && !change ? kOutlier * usual_error / std::min(away, kOutlier * here) : 1;
-    if (noise_rounds < kFirstErrors) {
-      first_errors[size_t(noise_rounds)] = away;
-      sorted_.assign(first_errors.begin(), first_errors.begin() + int64_t(noise_rounds) + 1);
-      auto middle = sorted_.begin() + int64_t(sorted_.size()) * 4 / 5;
-      std::nth_element(sorted_.begin(), middle, sorted_.end());
-      usual_error = *middle;  // exceeded by one in five
-      // With all of them at hand: where many targets are far, they are the rule.
-      for (double before = 0; noise_rounds + 1 == kFirstErrors && usual_error > before;) {
-        before = usual_error;
-        double total = 0;
-        for (double error : first_errors) total += std::min(error * error, kFirstCounted * kFirstCounted * before * before);
-        usual_error = std::max(before, std::sqrt(total / kFirstErrors));
-      }
-    } else {
-      double counted = change ? away : std::min(away, kCounted * usual_error), before = usual_error * usual_error;
-      usual_error = std::sqrt(before + (counted * counted - before) * std::max(1 / (noise_rounds + 1), 1e-3));
-    }
-    usual_error = std::max(usual_error, std::sqrt(kLeastNoise));
-    if (!outlier || change) bounded = loose = y;
-    return bounded;
-  }
-
   // The targets' unit changes by this factor.
-  void rescale(double factor) {
-    noise = std::max(noise * factor * factor, kLeastNoise);
-    usual_error = std::max(usual_error * factor, std::sqrt(kLeastNoise));
-    for (double& error : first_errors) error *= factor;
-  }
+  void rescale(double factor) { noise = std::max(noise * factor * factor, kLeastNoise); }
 
   // y: the class's number, or the target, of the row last forecast, the `learnt`th one; bounded: what the noise sees of the target. A
   // row of weight w counts as w equal rows that come at once: they tell more, but no more time passes (what is shared, what the stacks
@@ -353,7 +288,7 @@ class Aggregate {
   std::vector<bool> included_;
   std::vector<double> start_shares_, start_weights_, start_covariance_;  // what shares and stacks begin with and are drawn to
   std::vector<int64_t> squared_;
-  std::vector<double> forecasts_, z_, mean_, g_, v_, sorted_;
+  std::vector<double> forecasts_, z_, mean_, g_, v_;
 };
 
 }  // namespace KS_MODULE

@@ -22,6 +22,7 @@
 #include "memory.hpp"
 #include "names.hpp"
 #include "newton.hpp"
+#include "outliers.hpp"
 #include "trees.hpp"
 #include "window.hpp"
 
@@ -44,8 +45,6 @@ template <class T> class Mixture {
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
   static constexpr double kHeaviest = 1e6, kLightest = 1e-100;  // a heavier or lighter row counts as this
   static constexpr double kWeightKeep = 0.999;
-  static constexpr double kWild = 30, kWildest = 300;  // see `tame`
-  static constexpr int64_t kFewTargets = 4, kTargets = 8;
   // A row with a larger target is refused, also one farther from the others in units of their spread: products of the two, and
   // squares of distances, stay finite.
   static constexpr double kLargest = 1e200, kFarthest = 1e100;
@@ -60,6 +59,7 @@ template <class T> class Mixture {
   Trees trees;
   Labels labels;
   Aggregate aggregate, local_aggregate;
+  Outliers outliers;                           // of a regression
   Local local;
   Array<double> kept_rows, kept_targets, kept_weights;  // a ring of the last rows learnt
   std::vector<SparseRow<double>> kept_sparse;  // its rows, if they are wider than kWidestDense
@@ -326,16 +326,16 @@ template <class T> class Mixture {
         if (set.regression && ordered) labels.follow(y, within_);
         double learnt_y = y, loose = y;
         if (set.regression) {
-          learnt_y = aggregate.bounded(y, local.capacity ? local.usual_residual() : 0);
-          loose = aggregate.loose;
+          learnt_y = outliers.bounded(y, aggregate.value(), aggregate.noise_rounds, local.capacity ? local.usual_residual() : 0);
+          loose = outliers.loose;
         }
         keep(rows, i, learnt_y == y ? targets[i] : learnt_y * target_spread + target_centre, weight);
-        if (set.regression && ordered) labels.came(y, aggregate.outlier);
+        if (set.regression && ordered) labels.came(y, outliers.last);
         y = learnt_y;
         weight_sum = kWeightKeep * weight_sum + weight;
         weight_squares = kWeightKeep * weight_squares + weight * weight;
         weight = relative(weight);
-        learn(r, y, loose, weight * aggregate.outlier_weight, experts());
+        learn(r, y, loose, weight * outliers.weight, experts());
         if (local.capacity) learn_local(y, loose, weight);
         learn_aggregation(y, loose, weight);
         check_memories(r);
@@ -352,11 +352,10 @@ template <class T> class Mixture {
   // targets, or of a wild one that was tamed, is forgotten: their scale was not known. Later its noise is taken over in the new units.
   void standardise(double centre, double spread) {
     bool unknown = lasting_age <= 2 || tamed;
-    for (Aggregate* a : {&aggregate, &local_aggregate})
-      if (unknown)
-        a->restart();
-      else
-        a->rescale(target_spread / spread);
+    auto follow = [&](auto& part) { unknown ? part.restart() : part.rescale(target_spread / spread); };
+    follow(aggregate);
+    follow(local_aggregate);
+    follow(outliers);
     if (unknown) kept_residuals.clear();
     tamed = false;
     labels.last_target = (labels.last_target * target_spread + target_centre - centre) / spread;
@@ -701,7 +700,7 @@ template <class T> class Mixture {
   // Regression: how far the target of the row last forecast may be, up to a factor that is calibrated in Python. The usual error and the
   // error at the neighbours count alike (their geometric mean), times the deviation that the local kernel machine expects.
   double scale_of_forecast() const {
-    double usual = aggregate.usual_error;
+    double usual = outliers.usual_error;
     if (!local.capacity || local.near.empty()) return usual * target_spread;
     double here = std::sqrt(local.residual_square(usual * usual)), deviation = std::sqrt(Local::kRidge + local.variance());
     return std::sqrt(usual * here) * deviation * target_spread;
@@ -825,13 +824,13 @@ template <class T> class Mixture {
   // have not come back more than they stayed it is enough. One so far away that it belongs to no other target is rather a wild one:
   // then some must have stayed.
   bool stays(int64_t r) {
-    bool far = std::abs(labels.last_target - within_) > Aggregate::kFar * aggregate.usual_error;
+    bool far = std::abs(labels.last_target - within_) > Outliers::kFar * outliers.usual_error;
     return labels.stays(0) || (labels.stays(far ? 1 : 2) && outlying(r));
   }
 
   // Whether a feature of the row is more than twice as far from its centre as in any row kept; of few rows that says nothing.
   bool outlying(int64_t r) {
-    if (learnt < Aggregate::kFirstErrors || !kept_sparse.empty()) return false;
+    if (learnt < Outliers::kFirstErrors || !kept_sparse.empty()) return false;
     const Memory& memory = memories[MemoryKind::lasting];
     const float* z = tree_row(scaled_[MemoryKind::lasting], r);
     for (int64_t d = 0; d < set.width; ++d) {
@@ -843,24 +842,10 @@ template <class T> class Mixture {
     return false;
   }
 
-  // Among the first rows, when the usual error is hardly known: a target kept that is kWild times as far from the median as four in
-  // five are (kWildest times while there are fewer than kTargets) says nothing about the others. It is moved to the distance of those
-  // four, and all begins again with the rows kept.
+  // A wild target among the first rows is moved, and all begins again with the rows kept.
   void tame() {
-    size_t n = size_t(learnt);
-    if (learnt < kFewTargets || learnt > capacity || learnt != lasting_age || aggregate.noise_rounds >= Aggregate::kFirstErrors) return;
-    std::vector<double> sorted(kept_targets.data(), kept_targets.data() + n);
-    std::nth_element(sorted.begin(), sorted.begin() + int64_t(n / 2), sorted.end());
-    double median = sorted[n / 2];
-    for (double& y : sorted) y = std::abs(y - median);
-    std::sort(sorted.begin(), sorted.end());
-    double usual = sorted[(n - 1) * 4 / 5], reach = (learnt < kTargets ? kWildest : kWild) * usual;
-    int64_t far = sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), reach);
-    if (!(usual > 0) || !far || far > std::max<int64_t>(2, learnt / 25)) return;
-    for (size_t i = 0; i < n; ++i) {
-      double away = kept_targets[i] - median;
-      if (std::abs(away) > reach) kept_targets[i] = median + std::copysign(usual, away);
-    }
+    if (learnt > capacity || learnt != lasting_age || aggregate.noise_rounds >= Outliers::kFirstErrors) return;
+    if (!Outliers::tame(kept_targets.data(), size_t(learnt))) return;
     tamed = true;
     due.add(used());
     for (Reason& reason : reasons) reason = {Reason::first_rows, double(lasting_age), lasting_age};

@@ -197,9 +197,9 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("confidence_variances", x.aggregate.confidence_variances, x.aggregate.confidence_variances.size());
   all.numbers.push_back({"noise", &x.aggregate.noise, positive, most});
   all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, -most, most});
-  all.numbers.push_back({"usual_error", &x.aggregate.usual_error, positive, most});
-  vector("first_errors", x.aggregate.first_errors, x.aggregate.first_errors.size());
-  all.numbers.push_back({"outliers", &x.aggregate.outliers, -1, 1});
+  all.numbers.push_back({"usual_error", &x.outliers.usual_error, positive, most});
+  vector("first_errors", x.outliers.first_errors, x.outliers.first_errors.size());
+  all.numbers.push_back({"outliers", &x.outliers.lately, -1, 1});
 
   if (x.kept_sparse.empty()) matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);

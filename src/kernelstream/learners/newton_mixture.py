@@ -15,7 +15,7 @@ apart for rows that are a copy of the one before, and the classes' recent freque
 fitted to what the others leave at the last rows (see ``src/core/trees.hpp``). In regression all use the squared loss, (1) to
 (3) differ in their prior, and (6) is the target before; after an outlier the forecast may be the outlier itself (see
 ``src/core/labels.hpp``), and outliers are learnt as if they were nearer, by (3) and the local memory less so (see
-``src/core/aggregate.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5)
+``src/core/outliers.hpp``). (1), (2) and (4) share one memory (scaling, landmarks, bandwidth), the *lasting* one; (3) and (5)
 the *recent* one.
 
 Wide rows, ``D > 3 budget``: no covariance over the inputs. (4) takes logistic steps of its own size for each feature, and
