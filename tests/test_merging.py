@@ -247,6 +247,32 @@ def test_what_is_refused():
         kernelstream.merge([grown], young)
 
 
+@pytest.mark.parametrize("first", [10, 50, 100])
+def test_parts_of_a_young_base_bring_their_first_errors(first):
+    """From the first 64 the usual error is told: what a part has seen of them is not 0."""
+    base = KernelRegressor(NewtonMixture(40)).partial_fit(X[:first], Y[:first])
+    parts = [kernelstream.branch(base).partial_fit(X[i : i + 20], Y[i : i + 20]) for i in (100, 120)]
+    merged = kernelstream.merge(parts, base)
+
+    def errors(model):
+        """Those that there are, in units of the targets."""
+        state = model.learner_.state()
+        return (state["first_errors"] * state["target_spread"])[: int(state["noise_rounds"][0])]
+
+    known = len(errors(base))
+    want = np.concatenate([errors(base), *(errors(part)[known:] for part in parts)])
+    got = errors(merged)
+    assert len(got) == min(64, len(want))
+    np.testing.assert_allclose(got[:known], want[:known], rtol=1e-9)
+    assert all(np.isclose(want, error, rtol=1e-9, atol=0).any() for error in got)
+    if len(want) < 64:
+        np.testing.assert_allclose(np.sort(got), np.sort(want), rtol=1e-9)
+    merged.partial_fit(X[200:201], Y[200:201])
+    spread = np.abs(Y[200:300] - merged.predict(X[200:300])).std()
+    deviation = merged.predict(X[200:300], return_std=True)[1]
+    assert (deviation > 0.1 * spread).all()
+
+
 def test_a_class_that_the_base_does_not_know_is_refused():
     base = pack(KernelClassifier(LinearPA()).partial_fit(X[:50], np.arange(50) % 2))
     with pytest.raises(MergeError, match="give `classes` to its first"):

@@ -42,15 +42,14 @@ class Aggregate {
   std::vector<double> confidences, confidence_variances;  // of the experts; a variance of 0: the confidence stays 1
   double noise = 1, noise_rounds = 0;  // regression: recent mean squared error of the forecast, over how many rounds
 
-  Aggregate() = default;
   // squares: the experts that are fitted by least squares, of which the confidence is learnt where there are classes.
   Aggregate(std::vector<Start> start, int64_t outputs_, bool regression_, std::vector<int64_t> squares)
       : experts(int64_t(start.size())),
         outputs(outputs_),
         regression(regression_),
-        shares(size_t(candidates()), 1.0 / double(candidates())),
-        stack_weights(size_t(kStacks * experts), 1.0 / double(experts)),
-        stack_covariances(size_t(kStacks * experts * experts), 0.0),
+        shares(size_t(candidates())),
+        stack_weights(size_t(kStacks * experts)),
+        stack_covariances(size_t(kStacks * experts * experts)),
         confidences(size_t(experts), 1.0),
         confidence_variances(size_t(experts), 0.0),
         start_(std::move(start)),
@@ -83,6 +82,7 @@ class Aggregate {
     start_shares_.assign(size_t(candidates()), 0.0);
     start_weights_.assign(size_t(experts), 0.0);
     double total = 0, weights = 0;
+    int64_t number = std::count(included_.begin(), included_.begin() + experts, true);
     for (int64_t k = 0; k < candidates(); ++k) {
       if (!included_[size_t(k)]) continue;
       total += start_shares_[size_t(k)] = k < experts ? start_[size_t(k)].share : 1;
@@ -90,7 +90,7 @@ class Aggregate {
     }
     for (double& share : start_shares_) share /= total;
     for (int64_t e = 0; e < experts; ++e)
-      start_weights_[size_t(e)] = weights > 0 ? start_weights_[size_t(e)] / weights : double(included_[size_t(e)]);
+      start_weights_[size_t(e)] = weights > 0 ? start_weights_[size_t(e)] / weights : double(included_[size_t(e)]) / double(number);
     double sum = kStackSum;
     for (int64_t e = 0; e < experts; ++e) sum += alone(e);
     start_covariance_.resize(size_t(experts * experts));

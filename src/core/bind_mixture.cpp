@@ -1,6 +1,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <functional>
+#include <numeric>
 
 #include "mixture_state.hpp"
 #include "state.hpp"
@@ -340,8 +341,10 @@ template <class T> static void restore(BoundMixture<T>& b, nb::dict given) {
     const double *begin = from.data(), *end = begin + from.size();
     require(std::all_of(begin, end, [](double v) { return std::isfinite(v); }), "the state's array " + array.name + " is not finite");
     if (array.name == "kept_targets") require(known_classes(x.set.outputs, begin, from.size()), "the state's classes are out of range");
-    if (array.name == "kept_weights" || array.name.find("confidence") != std::string::npos)
+    auto is = [&](const char* part) { return array.name.find(part) != std::string::npos; };
+    if (is("kept_weights") || is("confidence") || is("shares") || is("first_errors") || is("labels_"))
       require(std::all_of(begin, end, [](double v) { return v >= 0; }), "the state's array " + array.name + " must not be negative");
+    if (is("shares")) require(std::abs(std::accumulate(begin, end, -1.0)) < 1e-6, "the state's array " + array.name + " does not sum to 1");
   }
   auto numbers = numbers_of(given, all.numbers);
   auto counts = numbers_of(given, all.counts);

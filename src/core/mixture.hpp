@@ -39,7 +39,8 @@ template <class T> class Mixture {
   // after some rows, so that the little which comes back in a round lets it follow within hundreds of rows.
   static constexpr double kRecentKeep = 0.999, kLinearKeep = 0.99997;
   // What experts begin with in the two aggregations: a share, and a weight in the stacks. `labels`, which sees no rows, and the local
-  // experts have to earn their shares; means over neighbours more than the local kernel machine.
+  // experts have to earn their shares, means over neighbours more than the local kernel machine; and `window`, `trees` and means their
+  // weights: in the first rows they know least.
   static constexpr Aggregate::Start kStart[Expert::count] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, {1, 0}, {0.01, 0}};
   static constexpr Aggregate::Start kLocalStart[LocalExpert::count] = {{1, 0.75}, {0.3, 0.125}, {0.3, 0.125}, {0.1, 0}, {0.1, 0}, {0.1, 0}};
   static constexpr double kLeastCorrected = 0.005, kLeastProbability = 1e-6;  // what the local aggregation sees of probabilities
@@ -349,7 +350,8 @@ template <class T> class Mixture {
   }
 
   // The scale of the targets, from rows kept; both memories are to be rebuilt. What the aggregation made of the first two
-  // targets, or of a wild one that was tamed, is forgotten: their scale was not known. Later its noise is taken over in the new units.
+  // targets, or of a wild one that was tamed, is forgotten: their scale was not known. Later its noise and the usual error are taken over
+  // in the new units.
   void standardise(double centre, double spread) {
     bool unknown = lasting_age <= 2 || tamed;
     auto follow = [&](auto& part) { unknown ? part.restart() : part.rescale(target_spread / spread); };
@@ -661,10 +663,12 @@ template <class T> class Mixture {
     const double* p = aggregate.forecast(z_.data());
     if (local.capacity) p = forecast_local(r, p);
     within_ = p[0];
-    if (!set.regression) p = bound_unseen(p);
-    if (set.regression)
+    if (set.regression) {
       out[0] = (ordered && stays(r) ? labels.last_target : within_) * target_spread + target_centre;
-    else if (set.outputs == 1)
+      return;
+    }
+    p = bound_unseen(p);
+    if (set.outputs == 1)
       out[0] = std::log(p[1]) - std::log(p[0]);
     else
       for (int64_t c = 0; c < C; ++c) out[c] = std::log(p[c]);
@@ -845,7 +849,7 @@ template <class T> class Mixture {
   // A wild target among the first rows is moved, and all begins again with the rows kept.
   void tame() {
     if (learnt > capacity || learnt != lasting_age || aggregate.noise_rounds >= Outliers::kFirstErrors) return;
-    if (!Outliers::tame(kept_targets.data(), size_t(learnt))) return;
+    if (!Outliers::tame(kept_targets.data(), learnt)) return;
     tamed = true;
     due.add(used());
     for (Reason& reason : reasons) reason = {Reason::first_rows, double(lasting_age), lasting_age};

@@ -196,10 +196,10 @@ template <class T> Layout layout(Mixture<T>& x) {
   vector("confidences", x.aggregate.confidences, x.aggregate.confidences.size());
   vector("confidence_variances", x.aggregate.confidence_variances, x.aggregate.confidence_variances.size());
   all.numbers.push_back({"noise", &x.aggregate.noise, positive, most});
-  all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, -most, most});
+  all.numbers.push_back({"noise_rounds", &x.aggregate.noise_rounds, 0, most});
   all.numbers.push_back({"usual_error", &x.outliers.usual_error, positive, most});
   vector("first_errors", x.outliers.first_errors, x.outliers.first_errors.size());
-  all.numbers.push_back({"outliers", &x.outliers.lately, -1, 1});
+  all.numbers.push_back({"outliers", &x.outliers.lately, 0, 1});
 
   if (x.kept_sparse.empty()) matrix("kept_rows", x.kept_rows.data(), {size_t(x.capacity), x.set.width}, {width}, StateArray::ring);
   vector("kept_targets", x.kept_targets, size_t(x.capacity), StateArray::ring);
@@ -214,7 +214,7 @@ template <class T> Layout layout(Mixture<T>& x) {
     vector("local_confidences", x.local_aggregate.confidences, x.local_aggregate.confidences.size());
     vector("local_confidence_variances", x.local_aggregate.confidence_variances, x.local_aggregate.confidence_variances.size());
     all.numbers.push_back({"local_noise", &x.local_aggregate.noise, positive, most});
-    all.numbers.push_back({"local_noise_rounds", &x.local_aggregate.noise_rounds, -most, most});
+    all.numbers.push_back({"local_noise_rounds", &x.local_aggregate.noise_rounds, 0, most});
     all.counts.push_back({"local_next", &x.local.next, 0, many});
   }
   if (x.trees.capacity) {                      // nor are the rows of the trees, and the trees

@@ -29,18 +29,13 @@ class Outliers {
   static constexpr int64_t kFewTargets = 4, kTargets = 8;
 
   double usual_error = 1;            // root of the mean square of the targets' distances, large ones bounded
-  std::vector<double> first_errors;  // these distances in the first rounds, whose quantile tells the usual error
+  std::vector<double> first_errors =
+      std::vector<double>(size_t(kFirstErrors));  // these distances in the first rounds, whose quantile tells the usual error
   double lately = 0;                 // whether the last targets were outliers, from 0 to 1
   bool last = false;                 // whether the target last learnt was one
   double loose = 0, weight = 1;      // that target bounded loosely, and the weight of an outlier to the experts
 
-  Outliers() { restart(); }
-
-  void restart() {
-    usual_error = 1;
-    lately = 0;
-    first_errors.assign(size_t(kFirstErrors), 0.0);
-  }
+  void restart() { *this = Outliers(); }
 
   // The targets' unit changes by this factor.
   void rescale(double factor) {
@@ -69,19 +64,19 @@ class Outliers {
   }
 
   // Among the first rows, when the usual error is hardly known: a target that is kWild times as far from the median as four in five are
-  // (kWildest times while there are fewer than kTargets) says nothing about the others. It is moved to the distance of those four. Whether
-  // there was one.
-  static bool tame(double* targets, size_t n) {
-    if (int64_t(n) < kFewTargets) return false;
+  // (kWildest times while there are fewer than kTargets) says nothing about the others. It is moved to the distance of those four, unless
+  // more than two, and one in 25, are so far. Whether one was moved.
+  static bool tame(double* targets, int64_t n) {
+    if (n < kFewTargets) return false;
     std::vector<double> sorted(targets, targets + n);
-    std::nth_element(sorted.begin(), sorted.begin() + int64_t(n / 2), sorted.end());
-    double median = sorted[n / 2];
+    std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
+    double median = sorted[size_t(n / 2)];
     for (double& y : sorted) y = std::abs(y - median);
     std::sort(sorted.begin(), sorted.end());
-    double usual = sorted[(n - 1) * 4 / 5], reach = (int64_t(n) < kTargets ? kWildest : kWild) * usual;
-    size_t far = size_t(sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), reach));
-    if (!(usual > 0) || !far || far > std::max<size_t>(2, n / 25)) return false;
-    for (size_t i = 0; i < n; ++i) {
+    double usual = sorted[size_t((n - 1) * 4 / 5)], reach = (n < kTargets ? kWildest : kWild) * usual;
+    int64_t far = sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), reach);
+    if (!(usual > 0) || !far || far > std::max<int64_t>(2, n / 25)) return false;
+    for (int64_t i = 0; i < n; ++i) {
       double away = targets[i] - median;
       if (std::abs(away) > reach) targets[i] = median + std::copysign(usual, away);
     }

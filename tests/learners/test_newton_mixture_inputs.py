@@ -75,7 +75,7 @@ def test_the_order_of_classes_does_not_matter():
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("classes", ["ab", "abcde"])
 def test_no_class_is_predicted_before_its_first_row(classes, d):
-    """Named before or not: it is as likely as half a row of it says, at most. And the others are in the ratios that they were in."""
+    """Named before or not: it is as likely as half a row of it says, at most."""
     rng = np.random.default_rng(10)
     for seed in range(10):
         X = np.random.default_rng(seed).normal(size=(32, d)) * 3
@@ -498,10 +498,14 @@ def test_hostile_states_are_refused_and_change_nothing(task, d):
     for name, value in (
         *(("target_spread", 0.0), ("target_spread", -1.0), ("noise", 0.0), ("recent_decay", 0.0)),
         *(("recent_decay", 2.0), ("lasting_varying", 0.5), ("recent_varying", 0.5)),
+        *(("noise_rounds", -1.0), ("noise_rounds", -100.0), ("outliers", -0.5)),
+        *([("local_noise_rounds", -1.0)] if d == 3 else []),
     ):
         bad.append({name: np.array([value])})
-    names = ("kept_weights", *(name for name in good if name.endswith("confidences")))
-    bad += [{name: -good[name]} for name in names]
+    ends = ("confidences", "shares", "_repeats", "_changes", "_frequency")
+    names = ("kept_weights", "first_errors", *(name for name in good if name.endswith(ends)))
+    bad += [{name: good[name] * 0 - 1} for name in names]
+    bad += [{name: good[name] * factor} for name in good if name.endswith("shares") for factor in (0, 2)]
     if task == "three":
         bad += [{"kept_targets": good["kept_targets"] + shift} for shift in (3, -3, 1e9)]
     for change in bad:

@@ -10,7 +10,7 @@
 - shares: their geometric mean by rows. Fixed share keeps them above a least value, so their ratios are no sums of losses.
 - rings (rows kept, local memory, trees): those of the base, and then the rows of all parts, the newest the last, as many as
   fit. Trees that a part has grown are not sent: those of the base learn the rows of all parts. The window and the last label
-  see the newest rows kept.
+  see the newest rows kept. The first errors, from which the usual error is told, are put together in the same way.
 
 So one part, merged, is the part, to rounding.
 
@@ -40,13 +40,14 @@ FOLLOWED = (
     *("labels_repeats", "labels_changes", "labels_frequency", "labels_copy_repeats", "labels_copy_changes"),
 )
 COUNTED = ("learnt", "lasting_age", "recent_age", "noise_rounds", "local_noise_rounds")
-#: Rings of rows: those kept, the local memory's and the trees'; and what counts the rows that were put in.
+#: Rings of rows: those kept, the local memory's and the trees', and the first errors; and what counts the rows that were put in.
 RINGS = {
     "kept": ("kept_rows", "kept_columns", "kept_values", "kept_targets", "kept_weights", "kept_residuals"),
     "local": ("local_rows", "local_targets", "local_weights", "local_residuals"),
     "trees": ("trees_rows", "trees_targets", "trees_weights"),
+    "errors": ("first_errors",),  # of a regression: no ring, but read only while there are fewer
 }
-PUT = {"kept": "learnt", "local": "local_next", "trees": "trees_next"}
+PUT = {"kept": "learnt", "local": "local_next", "trees": "trees_next", "errors": "noise_rounds"}
 
 
 def with_records(state: State) -> State:
@@ -208,6 +209,10 @@ def added(base: State, delta: State) -> State:
         if (name.startswith("window_") and name != "window_gamma") or name in ("cusum", "cusum_age"):
             state[name] = np.zeros_like(state[name])
     _add_kept(state, base, delta)
+    if "keep/errors/key" in delta:
+        errors, first = state["first_errors"], int(base["noise_rounds"][0])
+        (new,) = newest_last(delta, "errors")
+        errors[first : first + len(new)] = new[: max(0, len(errors) - first)]
     return state
 
 

@@ -19,7 +19,7 @@ __all__ = ["upgraded"]
 #: The state of a model of the same shape that has learnt nothing.
 Empty = Callable[[State], State]
 
-#: Errors of the first rounds that the core keeps (``Aggregate::kFirstErrors``).
+#: Errors of the first rounds that the core keeps (``Outliers::kFirstErrors``).
 FIRST_ERRORS = 64
 #: Local experts in model files of format 2, and of formats 3 and 4; experts in those of formats 1 to 3, which had no trees, the
 #: fifth now.

@@ -376,6 +376,7 @@ class NewtonMixture(CoreLearner):
         """How many rows the rings may have, where there are such."""
         kept = len(self._core.kept_targets)
         rings = {"kept": kept, "local": int(self._core.local), "trees": int(self._core.trees)}
+        rings |= {"errors": len(self._core.array("first_errors"))} if self._regression else {}
         return {ring: rows for ring, rows in rings.items() if rows}
 
     def add_delta(self, delta: State) -> None:
