@@ -96,7 +96,8 @@ def test_a_class_met_in_a_set_is_no_new_one():
     rng = np.random.default_rng(9)
     y = rng.integers(0, 3, size=90)
     X = rng.normal(size=(90, 3)) + 8 * np.eye(3)[y]
-    model = KernelClassifier(NewtonMixture(30)).fit(X, y).partial_fit(X[:1], y[:1])  # the stream has met one class, the set all
+    model = KernelClassifier(NewtonMixture(30)).fit(X, y)
+    model.partial_fit(X[:1], y[:1])  # the stream has met one class, the set all
     assert (model.predict(X) == y).mean() > 0.95
 
 
