@@ -306,6 +306,17 @@ def fuzz(count, seed=0, files=None, told=lambda done, tally: None):
     return tally
 
 
+def wild(files, numbers=(-2.0, -1e300)):
+    """Each file again and again, in which all numbers of one array are the same, wild one; with the place."""
+    for i, (name, data) in enumerate(files):
+        record, arrays = persistence._open(data)
+        for key, array in arrays.items():
+            for number in numbers if array.dtype.kind == "f" else numbers[:1]:
+                with np.errstate(all="ignore"):
+                    made = np.full(array.shape, number).astype(array.dtype)
+                yield f"{name} {i} {key} {number}", sealed(copy.deepcopy(record), {**arrays, key: made})
+
+
 def main():
     parser = argparse.ArgumentParser(description="Load mutated model files.")
     parser.add_argument("--count", type=int, default=100_000)

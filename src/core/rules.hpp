@@ -366,7 +366,7 @@ template <class T> bool BudgetedDescent::operator()(Expansion<T>& e, const Round
 }
 
 template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) const {
-  int64_t n = e.points.count, a = 0, b = -1;
+  int64_t n = e.points.count, a = 0;
   double least = std::numeric_limits<double>::infinity();
   constexpr double smaller = 1 - 1e-9;         // points of one weight are equal but for rounding: the lowest slot of them
   for (int64_t j = 0; j < n; ++j) {            // the smallest |a_j phi_j|^2
@@ -376,6 +376,7 @@ template <class T> void BudgetedDescent::shrink(Expansion<T>& e, int64_t i) cons
   if (!merging || n < 2) return drop(e, a, i);
   const T* k = e.stored_row(a);
   const double aa = product(e, a, a);
+  int64_t b = a == 0;                          // of weights whose squares are infinite none is the best: another point all the same
   double ab = 0, bb = 0, log_k = 0, loss_b = std::numeric_limits<double>::infinity();
   auto size2 = [&](double h) {                 // |a_z|^2, a_z = a_a k^((1 - h)^2) + a_b k^(h^2)
     double to_a = std::exp((1 - h) * (1 - h) * log_k), to_b = std::exp(h * h * log_k);

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz_models import ORDINARY, fuzz, seeds, use
+from fuzz_models import ORDINARY, fuzz, seeds, use, wild
 from kernelstream import ModelFileError, learners, persistence
 
 CORPUS = sorted((Path(__file__).parent.parent / "fuzz" / "models").iterdir())
@@ -20,6 +20,14 @@ def test_no_mutation_of_a_model_file_does_harm():
     assert tally["refused"] > 500
     assert tally["loaded and learnt"] > 50
     assert tally.keys() <= HARMLESS
+
+
+@pytest.mark.slow
+def test_no_array_of_wild_numbers_does_harm():
+    """Where luck is not enough: each array of each learner's state, whole."""
+    found = {place: use(data) for place, data in wild(seeds()[1::3])}  # after 200 rows
+    assert len(found) > 1000
+    assert {place: how for place, how in found.items() if how not in HARMLESS} == {}
 
 
 def test_files_kept_by_the_coverage_guided_fuzzer():
