@@ -439,10 +439,11 @@ class Trees {
     double most_slope = 1e-30, most_curvature = 1e-30;
     for (int32_t i : order_) {
       auto [g, h] = step(targets[size_t(i)], scores.data() + i * outputs, c);
-      double w = weights[size_t(i)];
-      pairs_.push_back({w * g, w * h});
-      most_slope = std::max(most_slope, std::abs(w * g));
-      most_curvature = std::max(most_curvature, w * h);
+      double w = weights[size_t(i)], slope = w * g, curvature = w * h;
+      if (!std::isfinite(slope + curvature)) slope = curvature = 0;  // of a score that is not finite, in a state from elsewhere
+      pairs_.push_back({slope, curvature});
+      most_slope = std::max(most_slope, std::abs(slope));
+      most_curvature = std::max(most_curvature, curvature);
     }
     slope_step_ = most_slope / kSteps;
     curvature_step_ = most_curvature / kSteps;
