@@ -4,7 +4,7 @@
 
 `cross_val_score` with five folds. The same folds for all; the rows that `fit` gets are sorted by class, or in a random order.
 Mean and standard deviation over the folds, whose scores are means over eight seeds (`random_state`) where a model has one: on
-small tables one seed and another differ by a row or two.
+small tables one seed and another differ by a few rows.
 """
 
 from __future__ import annotations
