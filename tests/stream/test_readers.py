@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelstream.stream import BadRowError, read
-from source_files import CLASS, PACKINGS, ROWS, WRITERS, collect, csv, expected_table, resumed, rng
+from source_files import CLASS, PACKINGS, ROWS, WRITERS, collect, csv, expected_table, resumed
 
 
 @pytest.mark.parametrize("chunk_size", [1, 10, 8192])
@@ -202,7 +202,7 @@ def test_chunks_change_nothing_in_json_lines(rows, chunk):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_npy(tmp_path, order):
-    matrix = np.asarray(rng.normal(size=(30, 4)), order=order)
+    matrix = np.asarray(np.random.default_rng(0).normal(size=(30, 4)), order=order)
     np.save(tmp_path / "x.npy", matrix)
     chunks, _ = resumed([tmp_path / "x.npy"], 7, 1, target=2, task="regression")
     X, y = collect(chunks)
@@ -213,7 +213,7 @@ def test_npy(tmp_path, order):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("labels", [np.arange(30) % 3, np.array(["a", "b", "c"])[np.arange(30) % 3]])
 def test_npz(tmp_path, save, labels):
-    matrix = rng.normal(size=(30, 4)).astype(np.float32)
+    matrix = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     save(tmp_path / "x.npz", X=matrix, y=labels)
     chunks, source = resumed([tmp_path / "x.npz"], 7, 2, dtype=np.float32)
     X, y = collect(chunks)

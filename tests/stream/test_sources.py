@@ -22,7 +22,6 @@ from source_files import (
     csv,
     expected_table,
     resumed,
-    rng,
     write_csv,
     zstd,
 )
@@ -41,7 +40,8 @@ def test_the_format_is_told_by_content(tmp_path):
 
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst"])
 def test_a_file_cut_short_gives_its_rows_and_then_an_error(tmp_path, packing):
-    text = "".join(f"1 1:{i} 2:{rng.random()}\n" for i in range(30_000)).encode()
+    values = np.random.default_rng(0).random(30_000)
+    text = "".join(f"1 1:{i} 2:{value}\n" for i, value in enumerate(values)).encode()
     data = PACKINGS[packing](text)
     path = tmp_path / f"x.libsvm{packing}"
     path.write_bytes(data[: len(data) * 3 // 4])
@@ -262,9 +262,8 @@ def test_models_learn_from_a_source(tmp_path):
     from kernelstream import KernelClassifier
     from kernelstream.evaluate import progressive
 
-    text = "".join(
-        f"{x:.3f},{y:.3f},{'in' if x * x + y * y < 1 else 'out'}\n" for x, y in rng.normal(size=(2000, 2))
-    )
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    text = "".join(f"{x:.3f},{y:.3f},{'in' if x * x + y * y < 1 else 'out'}\n" for x, y in points)
     result = progressive(KernelClassifier(), csv("x,y0,class\n" + text, chunk_size=300))
     assert result.rounds == 2000
     assert result.error_rate < 0.2
